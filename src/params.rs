@@ -94,6 +94,8 @@ pub enum Quantity {
     Normal,
     /// Heights of a bump map.
     Height,
+    /// By how much vertices are moved along their normals.
+    Displacement,
     /// Heights of a slab's side above its mean plane, in units of its own frame.
     Elevation,
     /// Radiance, irradiance or intensity of an emitter.
@@ -138,7 +140,12 @@ impl Quantity {
     pub fn moves(self) -> bool {
         matches!(
             self,
-            Self::Translation | Self::Orientation | Self::Extent | Self::Vertex | Self::VertexNormal
+            Self::Translation
+                | Self::Orientation
+                | Self::Extent
+                | Self::Vertex
+                | Self::VertexNormal
+                | Self::Displacement
         )
     }
 }

@@ -186,6 +186,7 @@ fn four_samples_by_hand() {
         direction: [1.0, 0.0, 0.0],
         near: 0.0,
         far: 100.0,
+        sensor: 0,
     };
     let scene = &setup.resident.scene;
     assert_eq!(scene.step_length, h);

@@ -71,6 +71,8 @@ const RULES: &[(&str, &[&str])] = &[
             // Cameras as a run has refined them.
             "resident::layout",
             "resident::solid",
+            // Meshes as a run has displaced them.
+            "resident::vertices",
             "scene",
         ],
     ),

@@ -124,12 +124,12 @@ fn sampler(seed: u64, sample: u32) -> Sampler {
 }
 
 /// Calls `visit` with the world of a map and its texels.
-fn with_world<T>(map: &Map, turned: bool, visit: impl FnOnce(&SceneView, &[f32]) -> T) -> T {
+fn with_world<T>(map: &Map, turned: bool, compensated: bool, visit: impl FnOnce(&SceneView, &[f32]) -> T) -> T {
     let resident = map.resident(turned);
     let values = map.values();
     let records = resident.transport.paths();
     let tables = Tables {
-        lights: environment_table(resident.scene.env_size, &values),
+        lights: environment_table(resident.scene.env_size, &values, compensated),
         ..Tables::default()
     };
     visit(&SceneView::new(&resident.scene, records, &tables), &values)
@@ -148,8 +148,8 @@ fn draws_follow_their_pdf() {
     const STEPS: usize = 24;
     const DRAWS: u32 = 1 << 17;
     for map in maps() {
-        for turned in [false, true] {
-            with_world(&map, turned, |world, _| {
+        for (turned, compensated) in [(false, false), (true, false), (true, true)] {
+            with_world(&map, turned, compensated, |world, _| {
                 let mut expected = vec![0.0; BINS * BINS];
                 let cell = 1.0 / (BINS * STEPS) as f64;
                 for i in 0..BINS * STEPS {
@@ -224,7 +224,7 @@ fn assert_chi_square(name: &str, counts: &[u32], expected: &[f64]) {
 #[test]
 fn the_luminance_has_next_to_no_variance() {
     for (map, bound) in maps().iter().zip([0.01, 0.05, 0.05, 0.7]) {
-        with_world(map, true, |world, values| {
+        with_world(map, true, false, |world, values| {
             let n = 1 << 16;
             let (mut sum, mut squares) = (0.0, 0.0);
             for sample in 0..n {
@@ -243,6 +243,45 @@ fn the_luminance_has_next_to_no_variance() {
             assert!(relative < bound, "{}: a relative variance of {relative}", map.name);
         });
     }
+}
+
+/// The floor under two suns, whose diffuse BSDF draws directions too: pictures of both tables have one mean (within four standard
+/// errors, which are less than 0.6 % of it) and the compensated one has less noise.
+#[test]
+fn compensation_changes_noise_alone() {
+    let suns = &maps()[0];
+    let [[mean, variance], [other, less]] = [false, true].map(|compensated| {
+        let mut scene = suns.scene();
+        if let Background::Envmap { mis_compensation, .. } = &mut scene.background {
+            *mis_compensation = compensated;
+        }
+        let (resident, mut params) = Resident::new(&scene).expect("it is sound");
+        let slot = params.find("sky.data").expect("it is there");
+        params.parameters[slot].values = suns.values();
+        let mut device = Cpu::new();
+        device
+            .load(resident, params, Optimizer::Sgd { momentum: 0.0 })
+            .expect("it fits");
+        let look = RenderSettings {
+            seed: 3,
+            iteration: 0,
+            spp: 1,
+        };
+        let means: Vec<f64> = (0..4096)
+            .map(|iteration| {
+                let picture = render_view(&mut device, 0, RenderSettings { iteration, ..look }).expect("it renders");
+                picture.iter().map(|p| f64::from(p[1])).sum::<f64>() / picture.len() as f64
+            })
+            .collect();
+        let mean = means.iter().sum::<f64>() / means.len() as f64;
+        let square: f64 = means.iter().map(|m| (m - mean).powi(2)).sum();
+        [mean, square / (means.len() - 1) as f64]
+    });
+    let error = ((variance + less) / 4096.0).sqrt();
+    println!("{mean} and {other}, {error}; {variance} and {less}");
+    assert!((mean - other).abs() < 4.0 * error, "{mean} and {other}");
+    assert!(error < 6e-3 * mean, "{error}");
+    assert!(less < variance, "{less} and {variance}");
 }
 
 /// After a step that makes a texel bright pictures are, to the bit, those of a device that began with it.

@@ -8,6 +8,7 @@ use prbopt::gradcheck::paths::fresh::{FreshRow, rows};
 use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::report::{Row, Verdict};
 use prbopt::gradcheck::{Options, check};
+use prbopt::io::image;
 use prbopt::resident::Resident;
 use prbopt::resident::layout::gradient;
 use prbopt::scene;
@@ -18,7 +19,9 @@ use prbopt::transport::scene::tangent::{derivatives, slopes};
 use small::agreement::{agrees_with_forward_mode, agrees_with_tape};
 use small::moving::{continuous_worlds, moving_worlds};
 use small::worlds::{attribute, mesh, sheet, solid};
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// What rounding leaves of differences: radiance of 0.01 to the last bit of f64, over the shortest step, 2.5e-6.
 const ROUNDING: f64 = 1e-12;
@@ -306,20 +309,22 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
     assert_eq!(said("prb", plain, "", &all), None);
     let glass = of(r#"{"type": "dielectric"}"#);
     assert_eq!(said("prb_attached", &glass, "", &all[..3]), None);
+    let smooth = format!(r#"{mesh}, "bsdf": {{"type": "dielectric"}}"#);
+    let vertices = said("prb_attached", &smooth, "", &["ball.vertex_positions"]).expect("normals do not follow");
+    assert!(vertices.contains("meshes with `face_normals` alone"), "{vertices}");
     let lamp = said("prb_attached", &glass, "", &all).expect("the lamp is no mirror");
     assert!(lamp.contains("`prb_attached` moves shapes of smooth glass"), "{lamp}");
     let flat = format!(r#"{mesh}, "face_normals": true"#);
     assert_eq!(said("prb", &flat, "", &["ball.vertex_positions"]), None);
     assert_eq!(said("prb", &mesh, "", &["ball.vertex_normals"]), None);
+    assert_eq!(said("prb", &mesh, "", &["ball.vertex_positions"]), None);
+    let grid = |more: &str| format!(r#""type": "grid", "resolution": [3, 3], "displacement": {more}"#);
+    assert_eq!(said("prb", &grid(picture), "", &["ball.displacement.data"]), None);
+    assert_eq!(said("prb", &grid("0.1"), "", &["ball.displacement"]), None);
     for (ball, parameters, expected) in [
         (
-            mesh.clone(),
-            &["ball.vertex_positions"][..],
-            "`ball.vertex_positions` cannot be optimised: the normals of the mesh would have to follow",
-        ),
-        (
             flat.clone(),
-            &["ball.vertex_positions", "ball.to_world.scale"],
+            &["ball.vertex_positions", "ball.to_world.scale"][..],
             "`ball.vertex_positions` and another part of the place of the same mesh cannot both be optimised: name one",
         ),
         (
@@ -328,9 +333,29 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
             "`ball.vertex_normals` cannot be optimised: the mesh has `face_normals`",
         ),
         (
-            mesh,
+            mesh.clone(),
             &["ball.vertex_normals", "ball.to_world.translate"],
             "`ball.vertex_normals` and another part of the place of the same mesh cannot both be optimised: name one",
+        ),
+        (
+            grid(picture),
+            &["ball.displacement", "ball.to_world.translate"],
+            "`ball.displacement` and another part of the place of the same mesh cannot both be optimised: name one",
+        ),
+        (
+            grid(picture),
+            &["ball.vertex_positions"],
+            "`ball.vertex_positions` cannot be optimised: the mesh has a `displacement`",
+        ),
+        (
+            grid(r#"{"type": "checkerboard"}"#),
+            &["ball.displacement"],
+            "a `checkerboard` as a displacement",
+        ),
+        (
+            format!(r#"{mesh}, "displacement": {picture}"#),
+            &["ball.displacement"],
+            "the mesh of `ball` has no texture coordinates, by which its displacement is looked up",
         ),
         (plain.into(), &["lamp.to_world.scale"], "lamp.to_world.scale"),
         (plain.into(), &["ball.vertex_positions"], "ball.vertex_positions"),
@@ -338,4 +363,61 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
         let message = said("prb", &ball, "", parameters).unwrap_or_else(|| panic!("{parameters:?}: it is whole"));
         assert!(message.contains(expected), "{message}");
     }
+}
+
+/// A camera that begins beside where the picture was taken goes there, and what the run leaves shows what it sees.
+#[test]
+fn a_run_finds_where_a_camera_stands() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = |name: &str| folder.path().join(name);
+    let scene = |more: &str| {
+        format!(
+            r#"{{"integrator": {{"type": "prb", "max_depth": 2}},
+                "camera": {{"type": "perspective", "fov": 40,
+                    "to_world": [{{"look_at": {{"origin": [0.4, 0.2, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                    "film": {{"type": "hdrfilm", "width": 32, "height": 32, "rfilter": {{"type": "box"}}}}}},
+                "wall": {{"type": "rectangle", "to_world": [{{"scale": 3}}, {{"rotate": {{"axis": [0, 1, 0], "angle": 25}}}}], "bsdf": {{
+                    "type": "diffuse", "reflectance": {{"type": "bitmap", "data": {{"resolution": [12, 12], "planet": 3}}}}}}}},
+                "lamp": {{"type": "point", "position": [0.5, 1, 3], "intensity": 20}}{more}}}"#
+        )
+    };
+    let block = r#", "optimize": {
+        "parameters": {"camera.to_world.translate": {"learning_rate": 0.01, "initial": [0.12, -0.1, 0.15]}},
+        "references": {"type": "scene", "filename": "target.json", "spp": 64},
+        "loss": "l2", "iterations": 80, "spp": 8, "spp_grad": 4, "batch": "all", "seed": 3,
+        "schedule": {"type": "exponential", "final_factor": 0.05}}"#;
+    fs::write(path("scene.json"), scene(block)).expect("writable");
+    fs::write(path("target.json"), scene("")).expect("writable");
+    let prbopt = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_prbopt"));
+        let done = command.args(words).current_dir(&folder).output().expect("it runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    prbopt(&["optimize", "scene.json", "--device", "cpu", "-q", "-o", "run"]);
+    let text = fs::read_to_string(path("run/final/camera.to_world.translate.json")).expect("it is written");
+    let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let found: Vec<f64> = serde_json::from_value(found["value"].clone()).expect("three numbers");
+    println!("left of [0.12, -0.1, 0.15]: {found:?}");
+    assert!(found.iter().all(|x| x.abs() < 0.03), "{found:?}");
+    // The picture from there is the target's, by itself and as another program gets it.
+    let parameters = ["--parameters", "run/final"];
+    prbopt(&[&["export", "scene.json", "-o", "out.xml"][..], &parameters].concat());
+    prbopt(&["import", "out.xml", "-o", "back.json", "-q"]);
+    let render = ["--spp", "256", "--device", "cpu", "-q", "-o"];
+    prbopt(&[&["render", "scene.json"][..], &parameters, &render, &["run.exr"]].concat());
+    prbopt(&[&["render", "back.json"][..], &render, &["back.exr"]].concat());
+    prbopt(&[&["render", "target.json"][..], &render, &["target.exr"]].concat());
+    prbopt(&[&["render", "scene.json"][..], &render, &["start.exr"]].concat());
+    let [run, back, target, start] = ["run.exr", "back.exr", "target.exr", "start.exr"].map(|name| {
+        let (picture, _) = image::read(&path(name)).expect("a picture");
+        picture.data
+    });
+    let far =
+        |a: &[f32], b: &[f32]| -> f32 { a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f32>() / a.len() as f32 };
+    let [found, exported, begun] = [far(&run, &target), far(&run, &back), far(&start, &target)];
+    println!("mean differences: found {found}, exported {exported}, at first {begun}");
+    assert!(
+        found < 0.3 * begun && exported < 0.1 * begun,
+        "{found} {exported} {begun}"
+    );
 }

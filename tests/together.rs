@@ -8,7 +8,7 @@ use prbopt::gradcheck::Options;
 use prbopt::gradcheck::paths::objective::{CastPath, PathObjective};
 use prbopt::params::ParamSet;
 use prbopt::resident::layout::medium::SEALED;
-use prbopt::resident::layout::{MediumRecord, VolumeRecord, gradient};
+use prbopt::resident::layout::{MediumRecord, TextureRecord, VolumeRecord, gradient};
 use prbopt::transport::lookup::grid::Stencil;
 use prbopt::transport::lookup::volume::volume_adjoint;
 use prbopt::transport::mode::PRIMAL;
@@ -18,9 +18,12 @@ use prbopt::transport::paths::path_state::PathState;
 use prbopt::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use prbopt::transport::paths::replay_cache::ReplayCache;
 use prbopt::transport::paths::volpath::{backpropagate, gather};
-use prbopt::transport::paths::wave::block::{Block, Lanes3, TEXTURES};
+use prbopt::transport::paths::walk_notes::{Run, WalkNotes, send_noted};
+use prbopt::transport::paths::wave::Room;
+use prbopt::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
 use prbopt::transport::paths::wave::shading::{Lamps, shade, slopes};
-use prbopt::transport::scene::batch::{Hits, Rays, blocked_together, nearest_together};
+use prbopt::transport::scene::batch::images::{Texels, image_together, texels_together};
+use prbopt::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, nearest_together};
 use prbopt::transport::scene::records::{Fields, SceneView, Sink};
 use small::worlds::{SmallWorld, cube, grid, image, mesh, wall, worlds};
 
@@ -41,6 +44,18 @@ impl Pilot for Plain {
         blocked_together(scene, rays, count, blocked);
     }
 
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen {
+        map.look_up(scene, directions, pdfs)
+    }
+
+    fn image(&self, record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]) -> Lanes3 {
+        image_together(record, data, uv)
+    }
+
+    fn texels(&self, record: &TextureRecord, uv: &[Lanes<f32>; 2]) -> Texels {
+        texels_together(record, uv)
+    }
+
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
         self.2.set(self.2.get() + block.count);
         shade(scene, lamps, mode, block);
@@ -50,9 +65,13 @@ impl Pilot for Plain {
         slopes(block, wo, d, all);
     }
 
-    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
+    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send) {
         self.1.set(self.1.get() + walkers.len());
-        walk_side_by_side(mode, matter, walkers, send);
+        walk_side_by_side(mode, matter, walkers, notes, send);
+    }
+
+    fn send_noted(&self, matter: &Matter, run: Run, send: &mut Send) {
+        send_noted(matter, run, send);
     }
 
     fn fly(
@@ -291,6 +310,17 @@ fn rooms() -> Vec<SmallWorld> {
             format!("{brick}, {point}, {}", panel("")),
             true,
         ),
+        // Paths in the shell end when they have 100 edges, those that leave it soon have none left.
+        room(
+            "a room in a white shell",
+            r#", "max_depth": 100, "rr_depth": 1000"#,
+            format!(
+                r#"{}, {bulb}, "shell": {{"type": "sphere", "radius": 9, "flip_normals": true,
+                    "bsdf": {{"type": "diffuse", "reflectance": [1, 0.9, 1]}}}}"#,
+                panel("")
+            ),
+            false,
+        ),
         room(
             "a room in the dark",
             r#", "max_depth": 4"#,
@@ -310,7 +340,10 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
     // Primal.
     let rays = || objective.casts.iter().map(|cast| (cast.ray, cast.medium, cast.walk));
     let mut together = Vec::new();
-    gather_together(&scene, &values, &pilot, rays(), |path| together.push(state(&path)));
+    let mut room = Room::default();
+    gather_together(&scene, &values, &pilot, rays(), &mut room, |path| {
+        together.push(state(&path));
+    });
     let alone: Vec<_> = rays()
         .map(|(ray, medium, walk)| state(&gather::<f32, _, PRIMAL>(&scene, &values, &ray, medium, walk)))
         .collect();
@@ -324,17 +357,29 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         .collect();
     let mut caches: Vec<_> = begun.iter().map(|_| ReplayCache::new()).collect();
     let sink = || Contributions(Vec::new(), unwanted(&scene));
-    let (mut sent, mut states) = (sink(), Vec::new());
-    backpropagate_together(
-        &scene,
-        &values,
-        &pilot,
-        &begun,
-        &mut caches,
-        &mut sent,
-        |first, replay| {
-            states.push((state(first), state(replay)));
-        },
+    // With room for what all random walks leave behind, and for some of it.
+    let [(sent, states, walks), (sent_in_part, states_in_part, more_walks)] = [4096, 8].map(|room| {
+        let (mut sent, mut states, before) = (sink(), Vec::new(), pilot.1.get());
+        backpropagate_together(
+            &scene,
+            &values,
+            &pilot,
+            &begun,
+            &mut caches,
+            &mut Room::default(),
+            &mut WalkNotes::with_room(room),
+            &mut sent,
+            |first, replay| {
+                states.push((state(first), state(replay)));
+            },
+        );
+        (sent.sorted(), states, pilot.1.get() - before)
+    });
+    assert!(sent == sent_in_part && states == states_in_part, "{}", small.name);
+    assert!(
+        walks == 0 || walks < more_walks,
+        "{}: {walks} and {more_walks}",
+        small.name
     );
     let (mut sent_alone, mut states_alone) = (sink(), Vec::new());
     for &((ray, medium, walk), extra, d) in &begun {
@@ -342,7 +387,7 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         states_alone.push((state(&first), state(&replay)));
     }
     assert_eq!(states, states_alone, "{}", small.name);
-    let (sent, sent_alone) = (sent.sorted(), sent_alone.sorted());
+    let sent_alone = sent_alone.sorted();
     let first = sent.iter().zip(&sent_alone).position(|(a, b)| a != b);
     let around = first.map(|i| (sent[i], sent_alone[i]));
     assert!(

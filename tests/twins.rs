@@ -233,6 +233,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ),
     ("transport/scene/beam", "what moves is differentiated on the CPU alone"),
     (
+        "transport/scene/vertices",
+        "what moves is differentiated on the CPU alone",
+    ),
+    (
         "transport/scene/three_point",
         "what moves is differentiated on the CPU alone",
     ),
@@ -243,6 +247,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ("transport/lookup/prefetch", "a GPU hides latency by other invocations"),
     ("transport/field/ray_adjoint", "the CPU alone refines cameras"),
     ("transport/rays/view_adjoint", "the CPU alone refines cameras"),
+    ("transport/rays/angle", "in common/math, which other shaders read too"),
     ("transport/scene/batch/", "lanes of vectors, which a GPU has by itself"),
     ("transport/paths/wave/", "lanes of vectors, which a GPU has by itself"),
     ("transport/paths/packet", "a GPU follows paths together by itself"),
@@ -250,6 +255,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
     (
         "transport/paths/random_walks",
         "lanes of vectors, which a GPU has by itself",
+    ),
+    (
+        "transport/paths/walk_notes",
+        "takes memory for each path, which a GPU lacks",
     ),
     ("kernels/quality", "PSNR and SSIM are computed by the host"),
     ("kernels/smoothing", "steps are smoothed by the host"),

@@ -55,6 +55,7 @@ impl DerivativeArgs {
             read_parameters(folder, scene, &mut setup.params)?;
             let shapes: Vec<_> = setup.params.parameters.iter().map(|p| p.shape).collect();
             setup.resident.fit(&shapes);
+            setup.resident.place_views(&setup.params);
         }
         Ok(setup)
     }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use glam::{Affine3A, Vec3, Vec3A};
 
 use crate::io::Result;
-use crate::scene::{Bsdf, Geometry, Scene, Sensor, Surface};
+use crate::resident::vertices::displaced;
+use crate::scene::{Bsdf, Displacement, Geometry, Scene, Sensor, Surface};
 
 /// An axis-aligned box.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,16 +29,28 @@ impl Extent {
         let holds_medium = |s: &Surface| s.interior.is_some() && matches!(s.bsdf, Bsdf::Null);
         let none_holds = !shapes.iter().any(|s| holds_medium(s));
         let shown = shapes.iter().filter(|s| none_holds || holds_medium(s));
-        let boxes = shown.map(|s| Self::of_shape(&s.geometry, &s.to_world));
+        let boxes = shown.map(|s| Self::of_surface(s));
         let boxes: Vec<Self> = boxes.collect::<Result<_>>()?;
         Ok(boxes.into_iter().reduce(Self::around))
+    }
+
+    /// The box around a surface, displaced as the scene has it.
+    ///
+    /// # Errors
+    /// A mesh or an image cannot be read.
+    pub(super) fn of_surface(surface: &Surface) -> Result<Self> {
+        let Some(heights) = surface.displacement.as_ref().map(Displacement::array) else {
+            return Self::of_shape(&surface.geometry, &surface.to_world);
+        };
+        let mesh = displaced(surface, heights.shape, &heights.source.materialise(heights.shape)?)?;
+        Ok(Self::of_points(mesh.positions.into_iter().map(Vec3::from_array)))
     }
 
     /// The box around a shape.
     ///
     /// # Errors
     /// A mesh cannot be read.
-    pub(super) fn of_shape(geometry: &Geometry, to_world: &Affine3A) -> Result<Self> {
+    fn of_shape(geometry: &Geometry, to_world: &Affine3A) -> Result<Self> {
         let (low, high) = match geometry {
             Geometry::Cube => ([-1.0; 3], [1.0; 3]),
             Geometry::Distances { .. } => ([0.0; 3], [1.0; 3]),

@@ -98,6 +98,7 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
         read_parameters(folder, &scene, &mut setup.params)?;
         let shapes: Vec<_> = setup.params.parameters.iter().map(|p| p.shape).collect();
         setup.resident.fit(&shapes);
+        setup.resident.place_views(&setup.params);
     }
     let mut device = args.device.open()?;
     let outcome = gradcheck::check(&setup, Some(device.as_mut()), &options)?;

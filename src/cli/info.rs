@@ -20,7 +20,8 @@ use crate::output::progress::{bytes, print_line};
 use crate::params::{Kind, Shape};
 use crate::resident::Resident;
 use crate::scene::{
-    Array, Background, Geometry, LightKind, Medium, Optic, Phase, RadianceField, Scene, Sensor, Slab, Stage, Surface,
+    Array, Background, Geometry, LightKind, Medium, MeshFormat, Optic, Phase, RadianceField, Scene, Sensor, Slab,
+    Stage, Surface,
 };
 
 /// The longer side of a preview in pixels, and its samples per pixel.
@@ -181,14 +182,19 @@ fn surface(surface: &Surface) -> Result<(String, Value)> {
         Geometry::Rectangle => "rectangle".to_owned(),
         Geometry::Disk => "disk".to_owned(),
         Geometry::Cylinder { .. } => "cylinder".to_owned(),
+        Geometry::Mesh {
+            format: MeshFormat::Grid([x, y]),
+            ..
+        } => format!("grid of {x} × {y} squares"),
         Geometry::Mesh { path, .. } => format!("mesh {}", path.display()),
         Geometry::Distances { path, .. } => format!("distances {}", path.display()),
     };
-    let extent = Extent::of_shape(&surface.geometry, &surface.to_world)?;
+    let extent = Extent::of_surface(surface)?;
     let description = json!({
         "form": form,
         "bsdf": surface.bsdf.name(),
         "emits": surface.emitter.is_some(),
+        "displacement": surface.displacement.as_ref().map(|displacement| &displacement.array().path),
         "low": extent.low.to_array(),
         "high": extent.high.to_array(),
     });

@@ -266,6 +266,7 @@ fn open_page(
         scene,
         subject: subject(scene)?,
         reports: Reports::File(folder.report()),
+        state: "running",
         seed: settings.seed,
         iterations: settings.iterations,
         stop: Some(Arc::clone(stop)),

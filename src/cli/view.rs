@@ -52,6 +52,11 @@ pub fn run(args: ViewArgs) -> Result<Outcome> {
         scene: &scene,
         subject: subject(&scene)?,
         reports: Reports::Page(page.into_bytes().into()),
+        state: if folder.results().is_dir() {
+            "finished"
+        } else {
+            "stopped"
+        },
         seed: 0,
         iterations: 0,
         stop: None,

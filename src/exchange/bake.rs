@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use glam::{Affine3A, Vec3};
 
-use crate::io::mesh;
+use crate::io::mesh::{self, Mesh};
 use crate::io::{Grid, Image, Result, UNIT_CUBE, image, vol};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
-use crate::resident::{motion, views};
-use crate::scene::{Array, Geometry, MeshFormat, Scene, Source, Surface, World};
+use crate::resident::{motion, vertices, views};
+use crate::scene::{Array, Displacement, Geometry, MeshFormat, Scene, Source, Surface, World};
 
 /// Puts the values of `params` into the scene: numbers as they are, grids as `.vol`, images as `.exr` and meshes as `.ply`
 /// into `folder`, each called after its path. `given` are the values of the scene's own files, which stay where they are
@@ -28,7 +28,7 @@ pub fn bake(scene: &mut Scene, given: &ParamSet, params: &ParamSet, folder: &Pat
     for surface in surfaces.iter_mut().chain(grouped) {
         baker.mesh(surface)?;
     }
-    motion::bake(&mut scene.world, params);
+    motion::bake(scene, params);
     views::bake(scene, params)?;
     for visited in scene.visit_mut() {
         baker.array(visited.array)?;
@@ -65,7 +65,10 @@ impl<'a> Baker<'a> {
 
     /// Writes a mesh whose vertices or values have changed.
     fn mesh(&mut self, surface: &mut Surface) -> Result<()> {
-        let Geometry::Mesh { face_normals, .. } = surface.geometry else {
+        let Geometry::Mesh {
+            face_normals, format, ..
+        } = surface.geometry
+        else {
             return Ok(());
         };
         let changed = |quantity| {
@@ -78,10 +81,12 @@ impl<'a> Baker<'a> {
         surface
             .motion
             .retain(|part| !matches!(part.quantity, Quantity::Vertex | Quantity::VertexNormal));
-        if vertices.is_none() && normals.is_none() && values.is_empty() {
+        // No other program knows grids and displacements.
+        let is_known = surface.displacement.is_none() && !matches!(format, MeshFormat::Grid(_));
+        if is_known && vertices.is_none() && normals.is_none() && values.is_empty() {
             return Ok(());
         }
-        let mut mesh = surface.geometry.mesh()?;
+        let mut mesh = self.displaced(surface)?;
         for (name, parameter) in values {
             for attribute in mesh.attributes.iter_mut().filter(|a| a.name == name) {
                 attribute.values.clone_from(&parameter.values);
@@ -104,6 +109,18 @@ impl<'a> Baker<'a> {
             flip_tex_coords: false,
         };
         Ok(())
+    }
+
+    /// The mesh of a surface; in the world if it is displaced, which it then is no longer.
+    fn displaced(&self, surface: &mut Surface) -> Result<Mesh> {
+        let heights = surface.displacement.as_ref().map(Displacement::array);
+        let Some((parameter, _)) = heights.and_then(|array| self.find(&array.path)) else {
+            return surface.geometry.mesh();
+        };
+        let mesh = vertices::displaced(surface, parameter.shape, &parameter.values)?;
+        surface.to_world = Affine3A::IDENTITY;
+        surface.displacement = None;
+        Ok(mesh)
     }
 
     /// The values of vertices and faces of a shape's mesh that have changed, by their names.
@@ -137,7 +154,7 @@ impl<'a> Baker<'a> {
                 image::write_exr(&path, &image_of(parameter))?;
                 array.source = match (array.kind, parameter.quantity) {
                     (Kind::Envmap, _) => Source::ImageFile(path),
-                    (_, Quantity::Normal | Quantity::Height | Quantity::Elevation) => {
+                    (_, Quantity::Normal | Quantity::Height | Quantity::Elevation | Quantity::Displacement) => {
                         Source::Relief { path, raw: true }
                     }
                     (_, Quantity::Light) => Source::Radiance { path, raw: true },

@@ -267,6 +267,7 @@ mod tests {
             exterior: None,
             emitter: None,
             motion: Vec::new(),
+            displacement: None,
         }
     }
 

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use crate::device::{ArrayKind, Batch, Device, Keys};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
-use crate::params::{ParamSet, Tuning};
+use crate::params::{ParamSet, Quantity, Tuning};
 use crate::resident::layout::backdrop;
 use crate::resident::{Resident, Transport};
 use crate::scene::{Backdrop, Scene};
@@ -144,7 +144,8 @@ impl Setup {
             .filter(|visited| (visited.mirrors && !scene.integrator.attached) || is_fixed(&visited.array.path))
             .map(|visited| visited.array.path.as_str())
             .collect();
-        let checked = checked_parameters(&params, &options.parameters, &turning)?;
+        let still = still(scene, &params, &options.parameters)?;
+        let checked = checked_parameters(&params, &options.parameters, &[turning, still].concat())?;
         for (i, parameter) in params.parameters.iter_mut().enumerate() {
             parameter.tuning = checked.contains(&i).then_some(Tuning {
                 learning_rate: 0.0,
@@ -186,6 +187,21 @@ impl Setup {
     /// The objective of a radiance field.
     pub fn objective(&self) -> FieldObjective {
         FieldObjective::new(&self.resident, &self.params, &self.batch, self.keys, self.spp)
+    }
+}
+
+/// The heights of a scene that displace meshes and that no run changes, by which there are no derivatives.
+fn still<'a>(scene: &'a Scene, params: &ParamSet, wanted: &[String]) -> anyhow::Result<Vec<&'a str>> {
+    let heights = scene.visit().into_iter();
+    let heights =
+        heights.filter(|visited| visited.quantity == Quantity::Displacement && visited.array.tuning.is_none());
+    let still: Vec<&str> = heights.map(|visited| visited.array.path.as_str()).collect();
+    let is_still = |index: usize| still.contains(&params.parameters[index].path.as_str());
+    match wanted.iter().find(|path| params.find(path).is_some_and(is_still)) {
+        Some(path) => bail!(
+            "--parameter: `{path}` moves vertices, which have derivatives where the block `optimize` names them; name it there"
+        ),
+        None => Ok(still),
     }
 }
 

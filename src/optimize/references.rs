@@ -212,6 +212,8 @@ fn target_renders(
         if let Some(pose) = sensor.undisturbed.take() {
             sensor.to_world = pose;
         }
+        // Those that a run moves stand in the target where the file has them.
+        sensor.motion.clear();
         let media = &target.world.media;
         let same = |index: usize| media.iter().position(|m| m.path == scene.world.media[index].path);
         sensor.medium = sensor.medium.and_then(same);

@@ -10,11 +10,13 @@ use super::record::write_json;
 use super::run_folder::create;
 use super::splats::SplatValues;
 use crate::device::{ArrayKind, Device};
+use crate::io::mesh::Mesh;
 use crate::io::tensors::Reader;
 use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, srgb, vdb, vol};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
 use crate::resident::solid::solid;
-use crate::scene::{Geometry, SPLAT_ARRAYS, Scene, Slab};
+use crate::resident::vertices;
+use crate::scene::{Displacement, Geometry, SPLAT_ARRAYS, Scene, Slab, Surface};
 
 /// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy` (those of media as `.vdb`, too), environment maps and textures
 /// as `.exr`, textures as `.png` to look at, too, values as `.json`, those of a mesh's vertices and faces as `.npy`. A `.vol` states the box where the grid stands; the unit
@@ -82,8 +84,23 @@ pub fn write_solid(folder: &Path, slab: &Slab, heights: &[f32], size: [usize; 2]
     Ok(())
 }
 
+/// The mesh of a shape whose displacement is optimised, as it stands in the world; None of any other.
+fn displaced(surface: &Surface, device: &mut dyn Device) -> Result<Option<Mesh>> {
+    let heights = surface.displacement.as_ref().map(Displacement::array);
+    let Some(index) = heights.and_then(|array| device.params().find(&array.path)) else {
+        return Ok(None);
+    };
+    let Parameter { tuning, shape, .. } = device.params().parameters[index];
+    if tuning.is_none() {
+        return Ok(None);
+    }
+    let values = device.read(index, ArrayKind::Values)?;
+    Ok(Some(vertices::displaced(surface, shape, &values)?))
+}
+
 /// Writes the meshes of a scene whose vertices or faces have values that are optimised, as `.ply` with the values of a
-/// device, each by the name of its shape; a slab as a closed solid.
+/// device, each by the name of its shape; meshes whose displacement is optimised as they stand in the world, as `.obj`, too; a slab as a
+/// closed solid.
 ///
 /// # Errors
 /// A file cannot be written or a mesh no longer read, or the device is lost.
@@ -104,10 +121,15 @@ pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Re
                 found.push((index, name.to_owned()));
             }
         }
-        if found.is_empty() {
+        let displaced = displaced(surface, device)?;
+        if found.is_empty() && displaced.is_none() {
             continue;
         }
-        let mut mesh = mesh::read_ply(path, false, false)?;
+        let is_displaced = displaced.is_some();
+        let mut mesh = match displaced {
+            Some(mesh) => mesh,
+            None => mesh::read_ply(path, false, false)?,
+        };
         for (index, name) in found {
             let values = device.read(index, ArrayKind::Values)?;
             if let Some(attribute) = mesh
@@ -119,6 +141,10 @@ pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Re
             }
         }
         mesh::write_ply(&folder.join(format!("{}.ply", surface.name)), &mesh)?;
+        if is_displaced {
+            let file = folder.join(format!("{}.obj", surface.name));
+            mesh::write_obj(&file, &[(surface.name.clone(), mesh)])?;
+        }
     }
     Ok(())
 }
@@ -169,7 +195,9 @@ fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result
         Quantity::Reflectance | Quantity::Albedo | Quantity::Emission | Quantity::Light
     );
     let [low, high] = match parameter.quantity {
-        Quantity::Elevation => [f32::min, f32::max].map(|most| values.iter().copied().reduce(most).unwrap_or(0.0)),
+        Quantity::Elevation | Quantity::Displacement => {
+            [f32::min, f32::max].map(|most| values.iter().copied().reduce(most).unwrap_or(0.0))
+        }
         _ => [0.0, 1.0],
     };
     let scaled = |v: f32| if high > low { (v - low) / (high - low) } else { v };

@@ -3,9 +3,10 @@
 use super::layout::{
     BsdfRecord, CHAIN_VERTICES, LeafRecord, NONE, SurfaceRecord, TextureRecord, leaf, light, surface, texture,
 };
+use super::motion::optimised_heights;
 use super::paths::PathScene;
-use crate::params::ParamSet;
-use crate::scene::Scene;
+use crate::params::{ParamSet, Quantity};
+use crate::scene::{Geometry, Scene, Surface};
 
 /// What of the scene the derivatives of `prb_attached` would leave out, in one sentence; None where they are whole, and for
 /// other integrators.
@@ -52,8 +53,28 @@ pub(super) fn unmoved(scene: &Scene, paths: &PathScene) -> Option<String> {
         let smooth = |record: &LeafRecord| is_smooth(record.kind);
         surface.light == NONE && sides(paths, record).all(smooth)
     };
+    let is_smooth_mesh = |surface: &Surface| {
+        matches!(
+            surface.geometry,
+            Geometry::Mesh {
+                face_normals: false,
+                ..
+            }
+        )
+    };
+    let follows = |surface: &Surface| {
+        let of_vertices = surface.motion.iter().any(|part| part.quantity == Quantity::Vertex);
+        is_smooth_mesh(surface) && (of_vertices || optimised_heights(surface).is_some())
+    };
+    if scene.world.surfaces.iter().any(follows) {
+        return Some(
+            "`prb_attached` moves vertices of meshes with `face_normals` alone, as normals would have to follow; say \
+             \"face_normals\": true"
+                .into(),
+        );
+    }
     let moved = scene.world.surfaces.iter().zip(&paths.surfaces);
-    let mut moved = moved.filter(|(surface, _)| !surface.motion.is_empty());
+    let mut moved = moved.filter(|(surface, _)| !surface.motion.is_empty() || optimised_heights(surface).is_some());
     let known = scene.world.lights.iter().all(|light| light.motion.is_empty())
         && moved.all(|(_, record)| record.bsdf == NONE || turns(record));
     (!known).then(|| {

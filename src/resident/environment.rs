@@ -1,7 +1,7 @@
 //! The table that directions towards an environment map are drawn from.
 //!
 //! A direction's pdf in u and v is that of a function which is bilinear between the weights of the map's texels:
-//! luminance times the sine of the row's polar angle. A cell lies between four texels; columns wrap around. The table
+//! luminance, or by compensation what it has more than the mean, times the sine of the row's polar angle. A cell lies between four texels; columns wrap around. The table
 //! holds, one after the other,
 //!
 //! - `rows + 1` cumulated probabilities of the rows of cells,
@@ -48,10 +48,11 @@ pub fn first_weight(size: [u32; 2]) -> usize {
     first_of_row(size, cells(size)[1])
 }
 
-/// The table of a map of `size` texels that are RGB.
-pub fn environment_table(size: [u32; 2], data: &[f32]) -> Vec<f32> {
+/// The table of a map of `size` texels that are RGB. If `compensated`, directions are drawn by what is brighter than the mean, since
+/// multiple importance sampling leaves the rest to BSDFs (Karlik2019).
+pub fn environment_table(size: [u32; 2], data: &[f32], compensated: bool) -> Vec<f32> {
     let [columns, rows] = cells(size);
-    let weights = texel_weights(size, data);
+    let weights = texel_weights(size, data, compensated);
     let mut table = vec![0.0; first_weight(size)];
     let (marginal, conditionals) = table.split_at_mut(rows + 1);
     let of_rows: Vec<f64> = conditionals
@@ -72,7 +73,7 @@ pub fn environment_table(size: [u32; 2], data: &[f32]) -> Vec<f32> {
 }
 
 /// The weight of each texel, in units of the map's mean.
-fn texel_weights(size: [u32; 2], data: &[f32]) -> Vec<f32> {
+fn texel_weights(size: [u32; 2], data: &[f32], compensated: bool) -> Vec<f32> {
     let [columns, rows] = cells(size);
     let step = std::f64::consts::PI / rows as f64;
     let pole = POLE * step.min(std::f64::consts::FRAC_PI_2).sin();
@@ -93,6 +94,11 @@ fn texel_weights(size: [u32; 2], data: &[f32]) -> Vec<f32> {
         for (weight, texel) in row.iter_mut().zip(data[3 * y * columns..].chunks_exact(3)) {
             // A map that is black all over is drawn uniformly.
             let relative = if mean > 0.0 { luminance(texel) / mean } else { 1.0 };
+            let relative = if compensated {
+                (relative - 1.0).max(0.0)
+            } else {
+                relative
+            };
             *weight = ((relative + FLOOR) * sine(y)) as f32;
         }
     });
@@ -136,7 +142,7 @@ mod tests {
     }
 
     fn check(size: [u32; 2], data: &[f32], weights: &[Vec<f64>]) {
-        let (found, expected) = (environment_table(size, data), expected(weights));
+        let (found, expected) = (environment_table(size, data, false), expected(weights));
         assert_eq!((found.len(), table_len(size)), (expected.len(), expected.len()));
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
             assert!(
@@ -199,5 +205,19 @@ mod tests {
         let sines = [0.25, 1.0, 0.25];
         let weights: Vec<Vec<f64>> = sines.iter().map(|sine| vec![sine * (1.0 + 1.0 / 256.0); 2]).collect();
         check([2, 3], &grey(&[0.0; 6]), &weights);
+    }
+
+    /// Of luminances 1, 2, 3 and 6, whose mean is 3, half as much as the mean is left of the last; of a map without contrast
+    /// nothing is, and it is drawn uniformly.
+    #[test]
+    fn a_compensated_map_is_drawn_by_what_exceeds_its_mean() {
+        let floor = (1.0f64 / 256.0) as f32;
+        let weights = |values: &[f32]| environment_table([4, 1], &grey(values), true)[first_weight([4, 1])..].to_vec();
+        let sine = POLE as f32;
+        let expected = [0.0, 0.0, 0.0, 1.0].map(|w: f32| (w + floor) * sine);
+        for (found, expected) in weights(&[1.0, 2.0, 3.0, 6.0]).iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
+        }
+        assert_eq!(weights(&[2.0; 4]), [floor * sine; 4]);
     }
 }

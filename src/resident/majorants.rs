@@ -72,6 +72,9 @@ impl PathScene {
             let [width, height, _] = shapes[texture.slot as usize].size;
             texture.size = [width as u32, height as u32];
         }
+        for mesh in &mut self.rest.meshes {
+            mesh.fit(shapes[mesh.slot as usize]);
+        }
         self.place_light_tables(scene);
         let mut first = 0;
         for (medium, rule) in self.media.iter_mut().zip(&mut self.rules) {

@@ -29,6 +29,7 @@ pub mod solid;
 pub mod splats;
 mod surface_free;
 pub mod values;
+pub mod vertices;
 pub mod views;
 
 use glam::{Affine3A, Mat3A, Vec3A};
@@ -177,8 +178,13 @@ impl Resident {
 
     /// Puts cameras that are parameters where these values have them.
     pub fn place_views(&mut self, params: &ParamSet) {
-        if let Transport::Field(FieldScene { views: Some(views), .. }) = &self.transport {
-            views.place(params, &mut self.sensors);
+        match &self.transport {
+            Transport::Field(FieldScene { views: Some(views), .. }) => views.place(params, &mut self.sensors),
+            Transport::Paths(paths) => {
+                let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
+                paths.place_cameras(&values, &mut self.sensors);
+            }
+            Transport::Field(_) | Transport::Splats(_) | Transport::Light(_) => {}
         }
     }
 

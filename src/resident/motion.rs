@@ -1,4 +1,4 @@
-//! Shapes that a run moves: where they stand for the values of their parameters, and what cannot be moved.
+//! Shapes, lights and cameras that a run moves: where they stand for the values of their parameters, and what cannot be moved.
 //!
 //! A point p of such a shape, which the file puts into the world, comes to stand at c + t + R (s ∘ (p − c)): scaled by s
 //! along the axes of the world and turned by R about the shape's own origin c, then moved by t.
@@ -10,16 +10,17 @@ use super::bvh::{self, Corners};
 use super::emissive_triangles::{cube, emissive_triangles, mesh};
 use super::geometry::{cylinder_area, inverse, radius};
 use super::layout::{
-    self, CornerRecord, EmissiveTriangleRecord, LightRecord, NONE, SurfaceRecord, Triangle, leaf, light, surface,
-    texture,
+    self, CornerRecord, EmissiveTriangleRecord, LightRecord, NONE, SensorRecord, SurfaceRecord, Triangle, leaf, light,
+    surface, texture,
 };
 use super::paths::{Estimator, PathScene};
+use super::vertices::Vertices;
 use super::{affine, rows, slot};
 use crate::each::EachEntry;
 use crate::params::{ParamSet, Quantity};
-use crate::scene::{self, LightKind, Scene, World};
+use crate::scene::{self, Array, Background, Displacement, LightKind, Scene, Sensor, Surface, World};
 
-/// How a surface or a light is moved: the parameters, [`NONE`] where it is not.
+/// How a surface, a light or a camera is moved: the parameters, [`NONE`] where it is not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Motion {
     /// Three numbers, along the axes of the world.
@@ -30,8 +31,8 @@ pub struct Motion {
     pub scale: u32,
     /// Whether there is one factor.
     pub round: bool,
-    /// The vertices of a mesh or their normals; they are where they are, and nothing else moves them.
-    pub vertices: u32,
+    /// A mesh whose vertices follow a parameter, in [`Rest::meshes`], and the normals of a mesh's vertices; nothing else moves these.
+    pub mesh: u32,
     pub normals: u32,
     /// What turns and scales leave where it is.
     pub pivot: [f32; 3],
@@ -40,10 +41,14 @@ pub struct Motion {
 /// Where surfaces stand before they are moved.
 #[derive(Debug, Clone, Default)]
 pub struct Rest {
-    /// For each surface, then for each light, how it is moved; empty where all stand still.
+    /// For each surface, then for each light, then for each sensor, how it is moved; empty where all stand still.
     pub motions: Vec<Option<Motion>>,
+    /// Meshes whose vertices follow parameters, whether a run changes these or not.
+    pub meshes: Vec<Vertices>,
     to_world: Vec<Affine3A>,
     lights: Vec<LightRecord>,
+    /// Those of sensors.
+    cameras: Vec<Affine3A>,
     triangles: Vec<Triangle>,
     corners: Vec<CornerRecord>,
 }
@@ -51,10 +56,12 @@ pub struct Rest {
 impl Rest {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.motions[..]) + size_of_val(&self.triangles[..]) + size_of_val(&self.corners[..])
+        let meshes: usize = self.meshes.iter().map(Vertices::bytes).sum();
+        size_of_val(&self.motions[..]) + size_of_val(&self.triangles[..]) + size_of_val(&self.corners[..]) + meshes
     }
 
-    /// The motions of a scene's surfaces, which stand in `paths` and `triangles` as the file has them.
+    /// The motions of a scene's surfaces, which stand in `paths` and `triangles` as the file has them; `meshes` are those of
+    /// which vertices follow parameters, each with its surface.
     ///
     /// # Errors
     /// One sentence: what stands in the scene that has no derivatives by what is moved.
@@ -62,56 +69,89 @@ impl Rest {
         scene: &Scene,
         paths: &PathScene,
         triangles: Vec<Triangle>,
+        meshes: Vec<(usize, Vertices)>,
         params: &ParamSet,
     ) -> Result<Self, String> {
         let World { surfaces, lights, .. } = &scene.world;
         let of_surfaces = surfaces
             .iter()
             .map(|surface| (&surface.motion, surface.to_world.translation));
-        let Some(first) = surfaces
-            .iter()
-            .map(|surface| &surface.motion)
-            .chain(lights.iter().map(|light| &light.motion))
-            .find_map(|parts| parts.first())
-        else {
+        let first = first_moving(scene);
+        if first.is_none() && meshes.is_empty() {
             return Ok(Self::default());
+        }
+        let (surface_of, meshes): (Vec<usize>, Vec<Vertices>) = meshes.into_iter().unzip();
+        let rest = Self {
+            motions: Vec::new(),
+            to_world: paths.surfaces.iter().map(|record| affine(&record.to_world)).collect(),
+            lights: paths.lights.clone(),
+            cameras: scene.sensors.iter().map(|sensor| sensor.to_world).collect(),
+            triangles,
+            corners: paths.corners.clone(),
+            meshes,
         };
+        let Some(first) = first else { return Ok(rest) };
         for surface in surfaces {
             let of_vertices =
                 |part: &&scene::Motion| matches!(part.quantity, Quantity::Vertex | Quantity::VertexNormal);
-            let Some(part) = surface.motion.iter().find(of_vertices) else {
-                continue;
-            };
-            if surface.motion.len() > 1 {
+            let part = surface.motion.iter().find(of_vertices).map(|part| &part.array);
+            let heights = optimised_heights(surface);
+            let Some(part) = heights.or(part) else { continue };
+            if surface.motion.len() + usize::from(heights.is_some()) > 1 {
                 return Err(format!(
                     "`{}` and another part of the place of the same mesh cannot both be optimised: name one",
-                    part.array.path
+                    part.path
                 ));
             }
         }
         if let Some(what) = obstacle(scene, paths) {
-            return Err(format!("`{}` cannot be optimised: {what}", first.array.path));
+            return Err(format!("`{}` cannot be optimised: {what}", first.path));
         }
-        let to_world: Vec<Affine3A> = paths.surfaces.iter().map(|record| affine(&record.to_world)).collect();
         let mut motions: Vec<_> = of_surfaces.map(|(parts, pivot)| motion(parts, pivot, params)).collect();
+        for (surface, number) in surface_of.into_iter().zip(0..) {
+            let is_moved = surfaces.get(surface).is_some_and(|surface| {
+                let positions = surface.motion.iter().any(|part| part.quantity == Quantity::Vertex);
+                positions || optimised_heights(surface).is_some()
+            });
+            if is_moved {
+                motions[surface] = Some(Motion {
+                    mesh: number,
+                    ..Motion::still(surfaces[surface].to_world.translation)
+                });
+            }
+        }
         motions.resize(paths.surfaces.len() + paths.lights.len(), None);
         // Lights without a surface come after those of surfaces.
         let first_light = paths.surfaces.len() + paths.lights.iter().filter(|record| record.surface != NONE).count();
         for (motion_of, light) in motions[first_light..].iter_mut().zip(lights) {
             *motion_of = motion(&light.motion, pivot(&light.kind), params);
         }
-        Ok(Self {
-            motions,
-            to_world,
-            lights: paths.lights.clone(),
-            triangles,
-            corners: paths.corners.clone(),
-        })
+        let of_sensors = scene.sensors.iter();
+        motions.extend(of_sensors.map(|sensor| motion(&sensor.motion, sensor.to_world.translation, params)));
+        Ok(Self { motions, ..rest })
     }
 }
 
-/// Puts shapes and lights where the values of `params` move them, which nothing does after that. Vertices stay.
-pub fn bake(world: &mut World, params: &ParamSet) {
+/// The first array of a scene that moves a shape, a light or a camera and that a run changes.
+fn first_moving(scene: &Scene) -> Option<&Array> {
+    let World { surfaces, lights, .. } = &scene.world;
+    let mut heights = surfaces.iter().filter_map(optimised_heights);
+    let of_surfaces = surfaces.iter().map(|surface| &surface.motion);
+    let of_lights = lights.iter().map(|light| &light.motion);
+    let of_sensors = scene.sensors.iter().map(|sensor| &sensor.motion);
+    let mut parts = of_surfaces.chain(of_lights).chain(of_sensors).flatten();
+    parts.next().map(|part| &part.array).or_else(|| heights.next())
+}
+
+/// The heights by which a surface is displaced, if a run changes them.
+pub(super) fn optimised_heights(surface: &Surface) -> Option<&Array> {
+    let array = surface.displacement.as_ref().map(Displacement::array)?;
+    array.tuning.is_some().then_some(array)
+}
+
+/// Puts shapes, lights and cameras where the values of `params` move them, which nothing does after that. Vertices stay.
+pub fn bake(scene: &mut Scene, params: &ParamSet) {
+    let Scene { world, sensors, .. } = scene;
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
     let moved = |to_world: &Affine3A, motion: &Motion| {
         let place = DAffine3::from_cols_array(&to_world.to_cols_array().each(f64::from));
@@ -122,6 +162,12 @@ pub fn bake(world: &mut World, params: &ParamSet) {
         let parts = std::mem::take(&mut surface.motion);
         if let Some(motion) = motion(&parts, surface.to_world.translation, params) {
             surface.to_world = moved(&surface.to_world, &motion);
+        }
+    }
+    for sensor in sensors {
+        let parts = std::mem::take(&mut sensor.motion);
+        if let Some(motion) = motion(&parts, sensor.to_world.translation, params) {
+            sensor.to_world = moved(&sensor.to_world, &motion);
         }
     }
     for light in &mut world.lights {
@@ -170,6 +216,19 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
             "inverted Jacobians of rays follow normals and indices alone; say \"jacobians\": \"kept\" in the integrator"
                 .into(),
         );
+    }
+    let looks_away = |sensor: &Sensor| !sensor.motion.is_empty();
+    if scene.sensors.iter().any(looks_away) {
+        if paths.attached {
+            return Some("`prb_attached` moves shapes of smooth glass and mirrors alone; use `prb`".into());
+        }
+        if matches!(scene.background, Background::Envmap { .. }) && !scene.integrator.hide_emitters {
+            return Some(
+                "the camera may see the `envmap`, whose derivatives by the direction that it is looked at in are not known; say \
+                 \"hide_emitters\": true in the integrator, or light the scene otherwise"
+                    .into(),
+            );
+        }
     }
     if paths.attached {
         return attached::unmoved(scene, paths);
@@ -221,13 +280,25 @@ fn motion(parts: &[scene::Motion], pivot: Vec3A, params: &ParamSet) -> Option<Mo
         rotate: slot_of(Quantity::Orientation),
         scale: slot_of(Quantity::Extent),
         round: part(Quantity::Extent).is_some_and(|part| part.array.shape.channels == 1),
-        vertices: slot_of(Quantity::Vertex),
         normals: slot_of(Quantity::VertexNormal),
-        pivot: pivot.to_array(),
+        ..Motion::still(pivot)
     })
 }
 
 impl Motion {
+    /// None at all.
+    fn still(pivot: Vec3A) -> Self {
+        Self {
+            translate: NONE,
+            rotate: NONE,
+            scale: NONE,
+            round: false,
+            mesh: NONE,
+            normals: NONE,
+            pivot: pivot.to_array(),
+        }
+    }
+
     /// The map that moves the surface from its place in the file.
     pub fn map(&self, values: &[&[f32]]) -> DAffine3 {
         let three = |slot: u32, otherwise: f64| match slot {
@@ -251,12 +322,12 @@ impl Motion {
 impl PathScene {
     /// Moves surfaces, their lights and the hierarchy to where `values`, those of all parameters, put them.
     pub fn place(&mut self, values: &[&[f32]]) {
-        if self.rest.motions.is_empty() {
+        if self.rest.motions.is_empty() && self.rest.meshes.is_empty() {
             return;
         }
-        let wide = |m: &Affine3A| DAffine3::from_cols_array(&m.to_cols_array().each(f64::from));
         let moved: Vec<Option<DAffine3>> = self.rest.motions.iter().map(|m| m.map(|m| m.map(values))).collect();
-        for (number, map) in moved.iter().enumerate() {
+        let first_sensor = self.surfaces.len() + self.lights.len();
+        for (number, map) in moved.iter().enumerate().take(first_sensor) {
             let Some(map) = map else { continue };
             if number >= self.surfaces.len() {
                 self.aim(number - self.surfaces.len(), map);
@@ -269,30 +340,36 @@ impl PathScene {
             record.to_local = rows(&inverse(&to_world));
         }
         let mut triangles = self.rest.triangles.clone();
-        let corners = self.corners.iter_mut().zip(&self.rest.corners);
-        for (triangle, (corner, rest)) in triangles.iter_mut().zip(corners) {
+        self.corners.copy_from_slice(&self.rest.corners);
+        for mesh in &self.rest.meshes {
+            let whole = mesh.triangles.clone();
+            mesh.place(
+                values[mesh.slot as usize],
+                &mut triangles[whole.clone()],
+                &mut self.corners[whole],
+            );
+        }
+        for (triangle, corner) in triangles.iter_mut().zip(&mut self.corners) {
             let shape = corner.shape as usize;
-            let Some(motion) = &self.rest.motions[shape] else {
+            let Some(Some(motion)) = self.rest.motions.get(shape) else {
                 continue;
             };
-            let of_vertex = |slot: u32, v: u32| [0, 1, 2].each(|a| values[slot as usize][3 * v as usize + a]);
-            if motion.vertices != NONE {
-                *triangle = rest.vertices().each(|v| of_vertex(motion.vertices, v));
-                continue;
-            }
+            let vertices = corner.vertices();
             if motion.normals != NONE {
-                for (normal, v) in corner.normals.iter_mut().zip(rest.vertices()) {
-                    normal[..3].copy_from_slice(&of_vertex(motion.normals, v));
+                for (normal, v) in corner.normals.iter_mut().zip(vertices) {
+                    normal[..3].copy_from_slice(&values[motion.normals as usize][3 * v as usize..][..3]);
                 }
                 continue;
             }
-            let Some(map) = &moved[shape] else { continue };
+            let Some(map) = moved[shape].filter(|_| motion.mesh == NONE) else {
+                continue;
+            };
             let place = |p: [f32; 3]| map.transform_point3(DVec3::from_array(p.each(f64::from)));
             *triangle = triangle.each(|p| place(p).to_array().each(|x| x as f32));
             let turned = map.matrix3.inverse().transpose();
-            for (normal, rest) in corner.normals.iter_mut().zip(&rest.normals) {
-                let n = turned * DVec3::from_array([0, 1, 2].each(|a: usize| f64::from(rest[a])));
-                *normal = n.normalize_or_zero().as_vec3().extend(rest[3]).to_array();
+            for normal in &mut corner.normals {
+                let n = turned * DVec3::from_array([0, 1, 2].each(|a: usize| f64::from(normal[a])));
+                *normal = n.normalize_or_zero().as_vec3().extend(normal[3]).to_array();
             }
         }
         self.shine(&triangles);
@@ -300,6 +377,16 @@ impl PathScene {
             let boxes: Vec<Corners> = self.surfaces.iter().map(bvh::box_of_surface).collect();
             self.bvh.refit(&triangles, &boxes);
             [self.settings.low, self.settings.high] = self.bvh.bounds;
+        }
+    }
+
+    /// Moves the cameras of the scene, the first of `sensors`, to where `values` put them.
+    pub fn place_cameras(&self, values: &[&[f32]], sensors: &mut [SensorRecord]) {
+        let of_sensors = self.rest.motions.iter().skip(self.surfaces.len() + self.lights.len());
+        for ((motion, rest), record) in of_sensors.zip(&self.rest.cameras).zip(sensors) {
+            let Some(motion) = motion else { continue };
+            let to_world = motion.map(values) * wide(rest);
+            record.to_world = rows(&Affine3A::from_cols_array(&to_world.to_cols_array().each(|x| x as f32)));
         }
     }
 
@@ -323,7 +410,8 @@ impl PathScene {
         for record in self.lights.iter_mut().filter(|record| record.kind == light::AREA) {
             let shape = &self.surfaces[record.surface as usize];
             let to_world = affine(&shape.to_world);
-            let stands = self.rest.motions[record.surface as usize].is_none();
+            let number = record.surface as usize;
+            let stands = self.rest.meshes.is_empty() && self.rest.motions[number].is_none();
             let parts = if matches!(shape.kind, surface::CUBE | surface::MESH) {
                 let (first, count) = (record.first_emissive as usize, record.emissive_triangles as usize);
                 let parts = match stands {
@@ -343,6 +431,11 @@ impl PathScene {
             self.emissive_triangles.extend(parts);
         }
     }
+}
+
+/// In twice as many digits.
+fn wide(m: &Affine3A) -> DAffine3 {
+    DAffine3::from_cols_array(&m.to_cols_array().each(f64::from))
 }
 
 /// The emissive triangles of a cube or a mesh, and their area; None if that is zero.

@@ -26,6 +26,7 @@ use super::motion::{Rest, illuminate};
 use super::sealed::{Shell, is_sealed};
 use super::sensors::sphere_around_surfaces;
 use super::surface_free::{mark_alone, mark_surface_free};
+use super::vertices::Vertices;
 use crate::each::EachEntry;
 use crate::io::mesh::{Mesh, Placed};
 use crate::io::{self, IoError};
@@ -61,6 +62,8 @@ pub struct PathScene {
     pub distances: Distances,
     /// Parameter of the background's radiance; [`NONE`] without one.
     pub background: u32,
+    /// Whether directions towards the environment map are drawn by what is brighter than its mean.
+    pub compensated: bool,
     /// Shapes that a run moves, and where all stand before.
     pub rest: Rest,
     /// For each medium the shape that it fills alone, if it does.
@@ -100,6 +103,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         params,
         triangles: Vec::new(),
         meshes: HashMap::new(),
+        following: Vec::new(),
         weights: Vec::new(),
         containers: Vec::new(),
         meshed: Vec::new(),
@@ -118,6 +122,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             emissive_triangles: Vec::new(),
             distances: Distances::default(),
             background: background.map_or(NONE, |slot| slot as u32),
+            compensated: false,
             rest: Rest::default(),
             interiors: Vec::new(),
             attached: scene.integrator.attached,
@@ -139,6 +144,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         mut paths,
         mut weights,
         triangles,
+        following,
         containers,
         meshed,
         ..
@@ -147,7 +153,9 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     if paths.settings.surfaces_only == 0 {
         containers::check(scene, &containers)?;
     }
-    mark_surface_free(&mut paths.media, &paths.surfaces, &triangles);
+    if following.is_empty() {
+        mark_surface_free(&mut paths.media, &paths.surfaces, &triangles);
+    }
     let interiors = interiors(&paths.media, &paths.surfaces, &triangles);
     let sealed = sealed(scene, &paths, &triangles, &meshed);
     paths.bvh = bvh::of_world(&triangles, &paths.surfaces);
@@ -157,7 +165,13 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         .map(|(_, number)| number)
         .collect();
     [paths.settings.low, paths.settings.high] = paths.bvh.bounds;
-    if let Background::Envmap { sampling_weight, .. } = scene.background {
+    if let Background::Envmap {
+        sampling_weight,
+        mis_compensation,
+        ..
+    } = scene.background
+    {
+        paths.compensated = mis_compensation;
         weights.push(sampling_weight);
         paths.settings.environment = paths.lights.len() as u32;
         let mut record = dark();
@@ -185,8 +199,9 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     if let Some(what) = attached::obstacle(&paths, params) {
         return Err(IoError::new(&scene.path, what));
     }
-    paths.rest = Rest::new(scene, &paths, triangles, params).map_err(|what| IoError::new(&scene.path, what))?;
-    if paths.rest.motions.is_empty() && paths.settings.surfaces_only == 0 {
+    paths.rest =
+        Rest::new(scene, &paths, triangles, following, params).map_err(|what| IoError::new(&scene.path, what))?;
+    if paths.rest.motions.is_empty() && paths.rest.meshes.is_empty() && paths.settings.surfaces_only == 0 {
         mark_alone(&mut paths.media, &paths.surfaces);
         paths.interiors = interiors;
         for (medium, sealed) in paths.media.iter_mut().zip(sealed) {
@@ -288,6 +303,8 @@ struct Build<'a> {
     params: &'a ParamSet,
     triangles: Vec<Triangle>,
     meshes: HashMap<MeshFile, Rc<Mesh>>,
+    /// Those whose vertices follow parameters, with the numbers of their surfaces.
+    following: Vec<(usize, Vertices)>,
     /// How often each light is chosen, in proportion to the others.
     weights: Vec<f32>,
     containers: Vec<Container>,
@@ -425,7 +442,18 @@ impl Build<'_> {
             {
                 return Err(IoError::new(path, format!("the mesh bounds a medium but {why}")));
             }
-            self.mesh(&mesh, &to_world, *face_normals);
+            if mesh.uvs.is_empty()
+                && let Some(displacement) = &surface.displacement
+                && matches!(displacement.height, Texture::Bitmap(_))
+            {
+                let message = format!(
+                    "the mesh of `{}` has no texture coordinates, by which its displacement is looked up: write them into the file, or \
+                     take a number",
+                    surface.name
+                );
+                return Err(IoError::new(path, message));
+            }
+            self.mesh(&mesh, surface, &to_world, *face_normals);
             is_closed = holds_medium
                 && mesh.is_closed().is_ok()
                 && containers::face_outwards(&self.triangles[first_triangle..]);
@@ -472,13 +500,20 @@ impl Build<'_> {
     }
 
     /// Adds a mesh's triangles, moved into the world.
-    fn mesh(&mut self, mesh: &Mesh, to_world: &Affine3A, face_normals: bool) {
+    fn mesh(&mut self, mesh: &Mesh, surface: &Surface, to_world: &Affine3A, face_normals: bool) {
         let shape = self.paths.surfaces.len() as u32;
+        let placed = mesh.placed(to_world);
+        let following = Vertices::new(surface, mesh, &placed, self.triangles.len(), face_normals, self.params);
         let Placed {
-            positions,
+            mut positions,
             mut normals,
             triangles,
-        } = mesh.placed(to_world);
+        } = placed;
+        if let Some(vertices) = following {
+            positions = vertices.positions(&self.params.parameters[vertices.slot as usize].values);
+            normals = vertices.normals(&positions, &triangles);
+            self.following.push((shape as usize, vertices));
+        }
         if face_normals {
             normals.fill(Vec3::ZERO);
         }

@@ -102,7 +102,7 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Pose | Quantity::Zoom | Quantity::Radial => {
             Some(("a camera", f32::is_finite, "must have finite numbers"))
         }
-        Quantity::Elevation => Some(("a height", f32::is_finite, "must be finite")),
+        Quantity::Elevation | Quantity::Displacement => Some(("a height", f32::is_finite, "must be finite")),
         Quantity::Extent => Some(("a scale", |v| v > 0.0 && v.is_finite(), "must be positive")),
         Quantity::Density
         | Quantity::Coefficients

@@ -34,7 +34,7 @@ impl<A> Visited<A> {
 macro_rules! visitors {
     ($all:ident, $phase:ident, $lookup:ident, $bsdf:ident, $texture:ident $(, $mutable:tt)?) => {
         /// Every array of the scene: the field's, the splats', the background's, the views', then those of media (`sigma_t`, `albedo`,
-        /// `emission`, the phase function's), of surfaces (textures, radiance) and of lights.
+        /// `emission`, the phase function's), of surfaces (textures, radiance), of lights and of sensors.
         pub(super) fn $all(scene: & $($mutable)? Scene) -> Vec<Visited<& $($mutable)? Array>> {
             let mut all = Vec::new();
             // Paths importance sample an environment map in proportion to its radiance; rays through a radiance field
@@ -98,6 +98,9 @@ macro_rules! visitors {
                 if let Some(emitter) = & $($mutable)? surface.emitter {
                     $texture(& $($mutable)? emitter.radiance, Quantity::Light, &mut all);
                 }
+                if let Some(displacement) = & $($mutable)? surface.displacement {
+                    $texture(& $($mutable)? displacement.height, Quantity::Displacement, &mut all);
+                }
                 for part in & $($mutable)? surface.motion {
                     let quantity = part.quantity;
                     all.push(Visited::new(& $($mutable)? part.array, quantity));
@@ -114,6 +117,12 @@ macro_rules! visitors {
                     $texture(texture, Quantity::Light, &mut all);
                 }
                 for part in & $($mutable)? light.motion {
+                    let quantity = part.quantity;
+                    all.push(Visited::new(& $($mutable)? part.array, quantity));
+                }
+            }
+            for sensor in & $($mutable)? scene.sensors {
+                for part in & $($mutable)? sensor.motion {
                     let quantity = part.quantity;
                     all.push(Visited::new(& $($mutable)? part.array, quantity));
                 }

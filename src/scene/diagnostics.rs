@@ -63,12 +63,6 @@ impl Diagnostics {
         Self::collect(items).unwrap_or(Self { items: Vec::new() })
     }
 
-    /// The same mistakes after a change of each.
-    pub fn moved(mut self, change: impl FnMut(&mut Diagnostic)) -> Self {
-        self.items.iter_mut().for_each(change);
-        self
-    }
-
     /// The given mistakes without duplicates, or `None` if there are none.
     pub(super) fn collect(items: Vec<Diagnostic>) -> Option<Self> {
         let mut unique: Vec<Diagnostic> = Vec::with_capacity(items.len());

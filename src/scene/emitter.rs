@@ -53,6 +53,7 @@ fn constant(object: &mut Object<'_>, name: &str) -> Option<Background> {
 fn envmap(object: &mut Object<'_>, name: &str) -> Option<Background> {
     let scale = Array::value(&format!("{name}.scale"), &[object.number("scale", 1.0)]);
     let to_world = transform::read_rotation(object, "to_world");
+    let mis_compensation = object.boolean("mis_compensation", false);
     let (shape, source) = match (object.get("filename"), object.get("data")) {
         (Some(file), None) => image(&file)?,
         (None, Some(data)) => values(&data)?,
@@ -79,6 +80,7 @@ fn envmap(object: &mut Object<'_>, name: &str) -> Option<Background> {
         data,
         scale,
         sampling_weight: 1.0,
+        mis_compensation,
         to_world: transform::to_f32(to_world),
     })
 }

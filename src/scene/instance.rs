@@ -46,6 +46,7 @@ impl Groups {
                 (surface.emitter.is_some(), "shines"),
                 (surface.interior.or(surface.exterior).is_some(), "bounds a medium"),
                 (measured, "holds a sensor"),
+                (surface.displacement.is_some(), "is displaced"),
             ];
             for (_, deed) in deeds.into_iter().filter(|(does, _)| *does) {
                 let what = format!("a shape of a `shapegroup` {deed}");

@@ -119,8 +119,7 @@ fn opening(
         ("larger", Axis::Larger),
     ];
     let axis = axis.and_then(|value| value.choice(&axes, &[])).unwrap_or(Axis::X);
-    let millimetres = focal_length.and_then(|value| parse_millimetres(&value)).unwrap_or(50.0);
-    let diagonal = 2.0 * (0.5 * FILM_DIAGONAL / millimetres).atan().to_degrees();
+    let diagonal = diagonal(focal_length);
     let [x, y] = focal.map(|value| value.and_then(|value| value.number(Limit::Positive)));
     match (x.or(y), fov) {
         (Some(either), _) => Opening::Focal([x.unwrap_or(either), y.unwrap_or(either)]),
@@ -130,6 +129,12 @@ fn opening(
         }
         (None, None) => Opening::FieldOfView(diagonal, Axis::Diagonal),
     }
+}
+
+/// The field of view along the diagonal in degrees, of a lens of 50 mm if none is given.
+pub(super) fn diagonal(focal_length: Option<Value<'_>>) -> f64 {
+    let millimetres = focal_length.and_then(|value| parse_millimetres(&value)).unwrap_or(50.0);
+    2.0 * (0.5 * FILM_DIAGONAL / millimetres).atan().to_degrees()
 }
 
 /// Mitsuba writes `"50mm"`.

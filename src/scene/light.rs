@@ -5,6 +5,7 @@ use std::f32::consts::FRAC_PI_2;
 use glam::DVec3;
 
 use super::color::{self, Color, Sense};
+use super::lens::diagonal;
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::{Limit, Value};
@@ -150,8 +151,7 @@ fn spot(object: &mut Object<'_>) -> Option<LightKind> {
 /// A projector, whose field of view along x follows from that of its picture.
 fn projector(object: &mut Object<'_>, picture: &Texture) -> Option<LightKind> {
     let to_world = transform::read_rigid(object, "to_world");
-    let axis = object.choice("fov_axis", AXES, Axis::X);
-    let fov = object.require_number("fov", "the field of view in degrees")?;
+    let (fov, axis) = opening(object);
     let [width, height] = picture.picture_size().map(|n| n as f64);
     let extent = match axis {
         Axis::X => width,
@@ -167,6 +167,20 @@ fn projector(object: &mut Object<'_>, picture: &Texture) -> Option<LightKind> {
         to_world: transform::to_f32(to_world),
         fov: fov as f32,
     })
+}
+
+/// The field of view in degrees, and along what.
+fn opening(object: &mut Object<'_>) -> (f64, Axis) {
+    let axis = object.choice("fov_axis", AXES, Axis::X);
+    let (fov, focal_length) = (object.get("fov"), object.get("focal_length"));
+    match (fov, focal_length) {
+        (Some(fov), None) => (fov.number(Limit::Between(0.0, 180.0)).unwrap_or(45.0), axis),
+        (Some(_), Some(focal_length)) => {
+            focal_length.error("the lens is given twice", "give only one of `fov` and `focal_length`");
+            (45.0, axis)
+        }
+        (None, focal_length) => (diagonal(focal_length), Axis::Diagonal),
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -84,9 +84,9 @@ pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::views::{POSE, ViewPart};
 pub use self::vocabulary::tag;
 pub use self::world::{
-    Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Estimator, FirstSurfaces, Geometry, Gradient, Group, Instance,
-    Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief, Rules,
-    Surface, Texture, TextureMap, Variant, World, Wrap,
+    Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Displacement, Estimator, FirstSurfaces, Geometry, Gradient, Group,
+    Instance, Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief,
+    Rules, Surface, Texture, TextureMap, Variant, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;
@@ -321,6 +321,8 @@ pub enum Background {
         scale: Array,
         /// How often next-event estimation chooses it, in proportion to those of all lights.
         sampling_weight: f32,
+        /// Whether directions are drawn by what is brighter than the map's mean.
+        mis_compensation: bool,
         /// Rotates the map's frame into the world.
         to_world: Affine3A,
     },
@@ -462,6 +464,8 @@ pub struct Sensor {
     pub medium: Option<usize>,
     /// Where it stands in truth, if the scene says that `to_world` is wrong.
     pub undisturbed: Option<Affine3A>,
+    /// The parts of its place in a world of surfaces that a run changes.
+    pub motion: Vec<Motion>,
 }
 
 /// A photograph that a view is compared with.

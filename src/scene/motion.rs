@@ -1,15 +1,15 @@
-//! Places of shapes and lights that a run changes: `to_world.translate`, `.rotate` and `.scale`. They are parameters only
+//! Places of shapes, lights and sensors that a run changes: `to_world.translate`, `.rotate` and `.scale`. They are parameters only
 //! where the `optimize` block names them, as a scene in which all stands still has no use for them.
 
 use super::context::Context;
 use super::quantity::Quantity;
 use super::reader::Value;
-use super::{Array, Geometry, LightKind, Scene, Source, Surface, lookup};
+use super::{Array, Geometry, LightKind, Scene, SensorKind, Source, Surface, Visited, lookup};
 use crate::io;
 use crate::io::mesh::Mesh;
 use crate::params::{Kind, Shape};
 
-/// A part of the place of a shape or a light that a run changes: its `to_world` is moved after the file's own.
+/// A part of the place of a shape, a light or a sensor that a run changes: its `to_world` is moved after the file's own.
 #[derive(Debug, Clone)]
 pub struct Motion {
     /// Three numbers, or one factor for a shape that stays round; or three for each vertex.
@@ -29,7 +29,7 @@ const PARTS: [(&str, Quantity, f32); 3] = [
 const VERTICES: &str = "vertex_positions";
 const NORMALS: &str = "vertex_normals";
 
-/// Makes parameters of the places of shapes and lights that `entries` name.
+/// Makes parameters of the places of shapes, lights and sensors that `entries` name.
 pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
     for (path, entry) in entries {
         for surface in &mut scene.world.surfaces {
@@ -53,6 +53,16 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
             };
             light.motion.extend(part(path, &light.name, can, false));
         }
+        // The cameras of other scenes have parameters of their own, or none.
+        for sensor in scene.sensors.iter_mut().filter(|_| !scene.world.is_empty()) {
+            let can = |quantity| match sensor.kind {
+                SensorKind::Perspective | SensorKind::ThinLens { .. } | SensorKind::Orthographic => {
+                    quantity != Quantity::Extent
+                }
+                SensorKind::Radiancemeter | SensorKind::Irradiancemeter(_) | SensorKind::Distant { .. } => false,
+            };
+            sensor.motion.extend(part(path, &sensor.name, can, false));
+        }
     }
 }
 
@@ -72,12 +82,12 @@ fn of_vertices(path: &str, entry: &Value<'_>, surface: &Surface, quantity: Quant
     let Geometry::Mesh { face_normals, .. } = &surface.geometry else {
         return None;
     };
-    let refused = match (quantity, face_normals) {
-        (Quantity::Vertex, false) => Some((
-            "the normals of the mesh would have to follow",
-            "say \"face_normals\": true, or move the mesh by `to_world`",
+    let refused = match (quantity, face_normals, &surface.displacement) {
+        (Quantity::VertexNormal, true, _) => Some(("the mesh has `face_normals`", "remove them")),
+        (_, _, Some(_)) => Some((
+            "the mesh has a `displacement`",
+            "optimise that, or write the displaced mesh into a file",
         )),
-        (Quantity::VertexNormal, true) => Some(("the mesh has `face_normals`", "remove them")),
         _ => None,
     };
     if let Some((why, advice)) = refused {
@@ -91,6 +101,13 @@ fn of_vertices(path: &str, entry: &Value<'_>, surface: &Surface, quantity: Quant
         }
         Ok(mesh) => mesh,
     };
+    if quantity == Quantity::Vertex && !mesh.normals.is_empty() {
+        entry.context.warn(format!(
+            "the normals of vertices in the file of `{}` are not used: where vertices move, normals follow from the faces around \
+             them",
+            surface.name
+        ));
+    }
     let (geometry, to_world) = (surface.geometry.clone(), surface.to_world);
     Some(Motion {
         array: Array {
@@ -135,8 +152,10 @@ impl Geometry {
 pub(super) fn warn(context: &Context<'_>, scene: &Scene) {
     let visited = scene.visit();
     // Normals have no silhouettes.
-    let moves = |quantity: Quantity| quantity.moves() && quantity != Quantity::VertexNormal;
-    if let Some(first) = visited.iter().find(|visited| moves(visited.quantity)) {
+    let moves = |visited: &&Visited<&Array>| {
+        visited.quantity.moves() && visited.quantity != Quantity::VertexNormal && visited.array.tuning.is_some()
+    };
+    if let Some(first) = visited.iter().find(moves) {
         context.warn(format!(
             "derivatives by what moves (`{}`) leave out that silhouettes and the borders of shadows move with it: they are \
              whole only where what moves covers, uncovers and shadows nothing",

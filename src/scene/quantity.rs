@@ -12,7 +12,7 @@ impl Quantity {
     pub(super) fn limit(self) -> Limit {
         match self {
             Quantity::Density | Quantity::Coefficients | Quantity::Normal => Limit::Any,
-            Quantity::Height | Quantity::Elevation => Limit::Any,
+            Quantity::Height | Quantity::Elevation | Quantity::Displacement => Limit::Any,
             Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => Limit::Any,
             Quantity::Translation | Quantity::Orientation | Quantity::Vertex | Quantity::VertexNormal => Limit::Any,
             Quantity::Pose | Quantity::Zoom | Quantity::Radial => Limit::Any,
@@ -31,9 +31,8 @@ impl Quantity {
     /// Default bounds during a run.
     pub(super) fn default_bounds(self) -> [f32; 2] {
         match self {
-            Quantity::Density | Quantity::Coefficients | Quantity::Height | Quantity::Elevation => {
-                [f32::NEG_INFINITY, f32::INFINITY]
-            }
+            Quantity::Density | Quantity::Coefficients => [f32::NEG_INFINITY, f32::INFINITY],
+            Quantity::Height | Quantity::Elevation | Quantity::Displacement => [f32::NEG_INFINITY, f32::INFINITY],
             Quantity::Position | Quantity::Rotation | Quantity::Color => [f32::NEG_INFINITY, f32::INFINITY],
             Quantity::Translation | Quantity::Orientation | Quantity::Vertex | Quantity::VertexNormal => {
                 [f32::NEG_INFINITY, f32::INFINITY]

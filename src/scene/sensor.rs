@@ -126,6 +126,7 @@ fn sensor(
         held_out,
         medium,
         undisturbed,
+        motion: Vec::new(),
     })
 }
 

@@ -1,5 +1,7 @@
-//! Shapes: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, `sdfgrid`, with their BSDF,
-//! media and emitter.
+//! Shapes: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, `grid`, `sdfgrid`, with their BSDF,
+//! media, emitter and displacement.
+
+use std::path::PathBuf;
 
 use super::medium::Media;
 use super::object::Object;
@@ -7,15 +9,19 @@ use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
 use super::{
-    AreaEmitter, Bsdf, Geometry, Material, MeshFormat, Model, NestedBsdf, Surface, Texture, attributes, bsdf, emitter,
-    texture, transform,
+    AreaEmitter, Bsdf, Displacement, Geometry, Material, MeshFormat, Model, NestedBsdf, Surface, Texture, attributes,
+    bsdf, emitter, texture, transform,
 };
 use crate::io::vol;
+
+/// Most squares of a `grid` along an axis.
+const MAX_SQUARES: u64 = 2048;
 
 /// The shape called `name`; its media are added to `media`.
 pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<Surface> {
     let mut object = value.plugin(Class::Shape)?;
     let geometry = geometry(&mut object);
+    let displacement = displacement(&mut object);
     let to_world = transform::to_f32(transform::read(&mut object, "to_world"));
     let flip_normals = object.boolean("flip_normals", false);
     let [interior, exterior] = ["interior", "exterior"].map(|key| {
@@ -39,6 +45,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
         exterior,
         emitter,
         motion: Vec::new(),
+        displacement,
     };
     attributes::bind(value, &mut surface);
     let of_distances = matches!(surface.geometry, Geometry::Distances { .. });
@@ -53,6 +60,10 @@ pub(super) fn read(value: &Value<'_>, name: &str, media: &mut Media) -> Option<S
     let open = match &surface.geometry {
         Geometry::Rectangle => Some("a `rectangle` has no inside"),
         Geometry::Disk => Some("a `disk` has no inside"),
+        Geometry::Mesh {
+            format: MeshFormat::Grid(_),
+            ..
+        } => Some("a `grid` has no inside"),
         Geometry::Cylinder { .. } => Some("a `cylinder` has no caps"),
         Geometry::Distances { .. } => Some("an `sdfgrid` may end at the sides of its grid"),
         _ => None,
@@ -81,6 +92,7 @@ fn geometry(object: &mut Object<'_>) -> Option<Geometry> {
         }
         "obj" => mesh(object, MeshFormat::Obj, Some(true)),
         "ply" => mesh(object, MeshFormat::Ply, Some(false)),
+        "grid" => grid(object),
         "sdfgrid" => distances(object),
         _ => {
             let index = object.integer("shape_index", 0);
@@ -99,6 +111,41 @@ fn cylinder(object: &mut Object<'_>) -> Option<Geometry> {
         return None;
     }
     Some(Geometry::Cylinder { ends, radius })
+}
+
+/// A square cut into smaller ones.
+fn grid(object: &mut Object<'_>) -> Option<Geometry> {
+    let value = object.require("resolution", "the numbers of squares along x and y");
+    let face_normals = object.boolean("face_normals", false);
+    let [x, y] = value?.list_of::<2>()?.map(|side| side.integer(1, MAX_SQUARES));
+    Some(Geometry::Mesh {
+        path: PathBuf::new(),
+        format: MeshFormat::Grid([x? as u32, y? as u32]),
+        face_normals,
+        flip_tex_coords: false,
+    })
+}
+
+/// How far the vertices of a mesh are moved.
+fn displacement(object: &mut Object<'_>) -> Option<Displacement> {
+    if !matches!(object.name, "obj" | "ply" | "serialized" | "grid") {
+        return None;
+    }
+    let given = object.get("displacement");
+    let scale = object.number("displacement_scale", 1.0);
+    let value = given?;
+    let height = texture::read_scalar(&value, Quantity::Displacement)?;
+    let kind = match height {
+        Texture::Constant(_) | Texture::Bitmap(_) => return Some(Displacement { height, scale }),
+        Texture::Checkerboard { .. } => "checkerboard",
+        Texture::Attribute(_) => "mesh_attribute",
+        Texture::Volume { .. } => "volume",
+    };
+    value.error(
+        format!("a `{kind}` as a displacement"),
+        "expected a number or a `bitmap`",
+    );
+    None
 }
 
 /// Signed distances on a grid.

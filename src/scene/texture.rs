@@ -173,7 +173,7 @@ pub(super) fn image(file: &Value<'_>, raw: bool, channels: usize, quantity: Quan
             let shape = shape([width, height], channels);
             let source = match quantity {
                 Quantity::Light => Source::Radiance { path, raw },
-                Quantity::Normal | Quantity::Height | Quantity::Elevation => {
+                Quantity::Normal | Quantity::Height | Quantity::Elevation | Quantity::Displacement => {
                     check_relief(file, &path, raw, quantity)?;
                     Source::Relief { path, raw }
                 }
@@ -211,7 +211,10 @@ fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
     let mut object = value.block("data")?;
     let size = object.require("resolution", "the image's width and height");
     let size = size.and_then(|value| size_of(&value, wanted.channels.told_by(1)));
-    let relief = matches!(wanted.quantity, Quantity::Normal | Quantity::Height);
+    let relief = matches!(
+        wanted.quantity,
+        Quantity::Normal | Quantity::Height | Quantity::Displacement
+    );
     let pictures = ["value", "leaves", "planet"].map(|key| object.get(key));
     let motifs = Motif::ALL.map(|motif| object.get(motif.name()).map(|value| (motif, value)));
     let seed = |value: Value<'_>| value.integer(0, u64::MAX);
@@ -226,7 +229,7 @@ fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
         (_, Some((motif, value))) => {
             value.error(
                 format!("`{}` is a relief", motif.name()),
-                "it may stand in a `normalmap` or a `bumpmap`",
+                "it may stand in a `normalmap`, a `bumpmap` or a `displacement`",
             );
             None
         }

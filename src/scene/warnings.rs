@@ -1,5 +1,7 @@
 //! Warnings about a scene as a whole.
 
+use std::collections::HashMap;
+
 use super::context::Context;
 use super::motion;
 use super::optic::screen_reflectance;
@@ -17,7 +19,7 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
     }
     darkness(context, scene);
     singular(context, scene);
-    coordinates(context, scene);
+    meshes(context, scene);
     motion::warn(context, scene);
 }
 
@@ -45,23 +47,35 @@ fn darkness(context: &Context<'_>, scene: &Scene) {
     }
 }
 
-/// Meshes without texture coordinates on which images are shown. What is wrong with a file is told by who reads it.
-fn coordinates(context: &Context<'_>, scene: &Scene) {
+/// Meshes with triangles that have no area, and those without texture coordinates on which images are shown. What is wrong
+/// with a file is told by who reads it.
+fn meshes(context: &Context<'_>, scene: &Scene) {
     let world = &scene.world;
     let all = world
         .surfaces
         .iter()
         .chain(world.groups.iter().flat_map(|group| &group.surfaces));
-    for surface in all.filter(|surface| shows_images(surface)) {
+    let mut known: HashMap<_, Option<(usize, usize, bool)>> = HashMap::new();
+    for surface in all {
         let Geometry::Mesh { path, format, .. } = &surface.geometry else {
             continue;
         };
-        if format.read(path, true, false).is_ok_and(|mesh| mesh.uvs.is_empty()) {
+        let found = known.entry((path, *format)).or_insert_with(|| {
+            let mesh = format.read(path, true, false).ok()?;
+            Some((mesh.flat_triangles(), mesh.triangles.len(), mesh.uvs.is_empty()))
+        });
+        let Some((flat, all, is_bare)) = *found else { continue };
+        let (name, path) = (&surface.name, path.display());
+        if flat > 0 {
             context.warn(format!(
-                "the mesh of `{}` has no texture coordinates, so that each of its triangles shows the same half of the image: \
-                 write them into {}",
-                surface.name,
-                path.display()
+                "{flat} of the {all} triangles of `{name}` {} no area, and nothing is seen of them: remove them from {path}",
+                if flat == 1 { "has" } else { "have" }
+            ));
+        }
+        if is_bare && shows_images(surface) {
+            context.warn(format!(
+                "the mesh of `{name}` has no texture coordinates, so that each of its triangles shows the same half of the image: \
+                 write them into {path}"
             ));
         }
     }

@@ -95,6 +95,28 @@ pub struct Surface {
     pub emitter: Option<AreaEmitter>,
     /// The parts of its place in the world that a run changes.
     pub motion: Vec<Motion>,
+    /// How far the vertices of its mesh are moved.
+    pub displacement: Option<Displacement>,
+}
+
+/// Heights by which the vertices of a mesh are moved along their normals.
+#[derive(Debug, Clone)]
+pub struct Displacement {
+    /// One channel: an image or a constant.
+    pub height: Texture,
+    /// Factor on the heights.
+    pub scale: f32,
+}
+
+impl Displacement {
+    /// The heights.
+    pub fn array(&self) -> &Array {
+        match &self.height {
+            Texture::Bitmap(map) => &map.data,
+            Texture::Constant(array) => array,
+            other => panic!("{other:?} is no displacement"),
+        }
+    }
 }
 
 /// What makes a surface shine.
@@ -114,6 +136,10 @@ impl Surface {
     /// The file of its mesh or its distances.
     pub(super) fn file(&self) -> Option<&Path> {
         match &self.geometry {
+            Geometry::Mesh {
+                format: MeshFormat::Grid(_),
+                ..
+            } => None,
             Geometry::Mesh { path, .. } | Geometry::Distances { path, .. } => Some(path),
             _ => None,
         }
@@ -138,7 +164,7 @@ pub enum Geometry {
         ends: [[f32; 3]; 2],
         radius: f32,
     },
-    /// A mesh file; it exists.
+    /// A mesh file, which exists; of a grid the path is empty.
     Mesh {
         path: PathBuf,
         format: MeshFormat,
@@ -153,13 +179,15 @@ pub enum Geometry {
     },
 }
 
-/// The file format of a mesh.
+/// The file format of a mesh, or what it is made by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MeshFormat {
     Obj,
     Ply,
     /// The mesh of this number.
     Serialized(u32),
+    /// No file: [-1, 1]² in the plane z = 0, in this many squares along x and y.
+    Grid([u32; 2]),
 }
 
 impl MeshFormat {
@@ -172,6 +200,7 @@ impl MeshFormat {
             Self::Obj => read_obj(path, face_normals, flip_tex_coords),
             Self::Ply => read_ply(path, face_normals, flip_tex_coords),
             Self::Serialized(index) => read_serialized(path, index, face_normals),
+            Self::Grid(squares) => Ok(Mesh::grid(squares)),
         }
     }
 }

@@ -109,11 +109,6 @@ impl Desk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a run to be paused, saved and stopped.
-    pub(super) fn is_run(&self) -> bool {
-        self.stop.is_some()
-    }
-
     /// Whether the run has been asked to stop.
     pub(super) fn is_stopping(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::SeqCst))
@@ -145,11 +140,11 @@ impl Desk {
         (state.readers > 0).then(|| state.order.clone())
     }
 
-    /// Follows a command; the path names it.
-    pub(super) fn command(&self, path: &str, body: &[u8]) -> Option<Result<(), Refused>> {
+    /// Follows a command; the path names it. What it answers is a word, or the number that the ordered pictures bear.
+    pub(super) fn command(&self, path: &str, body: &[u8]) -> Option<Result<String, Refused>> {
         if path == "/view" {
             let wanted = self.choice.parse(body);
-            return Some(wanted.map(|wanted| self.place(wanted)).map_err(Refused));
+            return Some(wanted.map(|wanted| self.place(wanted).to_string()).map_err(Refused));
         }
         let stop = self.stop.as_ref()?;
         let mut state = self.lock();
@@ -164,18 +159,21 @@ impl Desk {
         state.news.put(Topic::Standing, &standing);
         drop(state);
         self.changed.notify_all();
-        Some(Ok(()))
+        Some(Ok("done".into()))
     }
 
-    fn place(&self, wanted: Wanted) {
+    /// Orders a view, and tells its number.
+    fn place(&self, wanted: Wanted) -> u64 {
         let mut state = self.lock();
+        let number = state.order.number + 1;
         state.order = Order {
             wanted,
-            number: state.order.number + 1,
+            number,
             at: Instant::now(),
         };
         drop(state);
         self.changed.notify_all();
+        number
     }
 
     /// Whether a checkpoint was asked for since this was last asked.
@@ -315,13 +313,13 @@ mod tests {
     fn commands_are_those_of_a_run() {
         let stop = Arc::new(AtomicBool::new(false));
         let run = desk(Some(Arc::clone(&stop)));
-        assert_eq!(run.command("/pause", b""), Some(Ok(())));
+        assert_eq!(run.command("/pause", b""), Some(Ok("done".into())));
         assert!(run.is_paused());
-        assert_eq!(run.command("/go_on", b""), Some(Ok(())));
+        assert_eq!(run.command("/go_on", b""), Some(Ok("done".into())));
         assert!(!run.is_paused() && !run.takes_save());
-        assert_eq!(run.command("/save", b""), Some(Ok(())));
+        assert_eq!(run.command("/save", b""), Some(Ok("done".into())));
         assert!(run.takes_save() && !run.takes_save());
-        assert_eq!(run.command("/stop", b""), Some(Ok(())));
+        assert_eq!(run.command("/stop", b""), Some(Ok("done".into())));
         assert!(stop.load(Ordering::SeqCst));
         assert_eq!(run.command("/nothing", b""), None);
         let finished = desk(None);

@@ -71,6 +71,8 @@ pub struct Setting<'a> {
     pub scene: &'a Scene,
     pub subject: Option<Subject>,
     pub reports: Reports,
+    /// What has become of the run, in a word.
+    pub state: &'static str,
     pub seed: u64,
     /// Length of the run.
     pub iterations: u32,
@@ -129,10 +131,7 @@ impl Page {
                 seed: setting.seed,
             }))
         });
-        desk.tell(
-            Topic::Standing,
-            &json!({ "state": if desk.is_run() { "running" } else { "finished" } }),
-        );
+        desk.tell(Topic::Standing, &json!({ "state": setting.state }));
         if let Reports::Page(_) = setting.reports {
             desk.tell(Topic::Report, &json!({}));
         }

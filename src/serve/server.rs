@@ -173,7 +173,7 @@ fn answer(request: &Request, site: &Site) -> Answer {
         (Method::Get, "/report") => site.reports.page().map_or_else(nothing, Answer::html),
         (Method::Get, _) => nothing(),
         (Method::Post, path) => match site.desk.command(path, &request.body) {
-            Some(Ok(())) => Answer::text(200, "done"),
+            Some(Ok(answer)) => Answer::text(200, &answer),
             Some(Err(refused)) => Answer::text(400, &refused.0),
             None => nothing(),
         },

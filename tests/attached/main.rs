@@ -212,6 +212,7 @@ impl World {
                 },
                 scale: Array::value("sky.scale", &[0.8]),
                 sampling_weight: 1.0,
+                mis_compensation: false,
                 to_world: Affine3A::from_rotation_y(0.4),
             };
         }

@@ -127,7 +127,8 @@ fn meet_one(view: &SceneView, values: &Values, number: usize, origin: V, directi
 /// The nearest triangle of a mesh whose vertices are a parameter.
 fn meet_mesh(view: &SceneView, values: &Values, number: usize, origin: V, direction: V) -> Option<Met> {
     let motion = view.motions[number].expect("its vertices are a parameter");
-    let vertex = |v: u32| [0, 1, 2].map(|k| values.now[motion.vertices as usize][3 * v as usize + k]);
+    let slot = view.meshes[motion.mesh as usize].slot as usize;
+    let vertex = |v: u32| [0, 1, 2].map(|k| values.now[slot][3 * v as usize + k]);
     let of_mesh = view.corners.iter().filter(|corner| corner.shape as usize == number);
     let met = of_mesh.filter_map(|corner| {
         let [a, b, c] = corner.vertices().map(vertex);

@@ -191,7 +191,9 @@ fn all_mistakes_are_told_at_their_places() {
     let (_, err) = place.expect(2, &["import", "wrong.xml", "-D", "idle=1"]);
     for part in [
         "wrong.xml:2:5: \"1.5\" is no whole number",
+        "wrong.xml:3:29: unknown type `difuse` at shape.bsdf: did you mean `diffuse`?",
         "wrong.xml:4:26: there is no parameter $r; put <default name=\"r\"",
+        "wrong.xml:5:26: unknown parameter `raduis`",
         "wrong.xml:6:5: nothing has the id \"nowhere\"",
         "wrong.xml:7:5: <banana> is no element of a scene",
         "wrong.xml:8:5: <shape> has no attribute `colour`",
@@ -204,14 +206,40 @@ fn all_mistakes_are_told_at_their_places() {
     ] {
         assert!(err.contains(part), "{part}\n{err}");
     }
+    // What an object lacks because of another mistake is none of its own; every other is told once.
+    assert_eq!(err.lines().count(), 13, "{err}");
+    assert!(!err.contains("lacks"), "{err}");
     assert!(!place.path("wrong.json").exists());
-    // What only the scene knows, once the XML is sound.
-    let wrong = "<scene version=\"3.0.0\">\n<shape type=\"sphere\">\n  <float name=\"raduis\" value=\"1\"/>\n  <bsdf type=\"difuse\"/></shape>\n</scene>";
+}
+
+/// Unknown plugins are told beside files that are missing, in the order of the files.
+#[test]
+fn unknown_plugins_and_missing_files_are_told_together() {
+    let place = room();
+    let wrong = r#"<scene version="3.0.0">
+    <include filename="parts.xml"/>
+    <shape type="hair"><string name="filename" value="none.hair"/></shape>
+    <shape type="sphere"><bsdf type="diffuse">
+        <texture type="bitmap" name="reflectance"><string name="filename" value="none.png"/></texture>
+    </bsdf></shape>
+    <include filename="missing.xml"/>
+</scene>"#;
+    let parts = r#"<scene version="3.0.0"><shape type="obj">
+    <string name="filename" value="none.obj"/><bsdf type="hapke"/></shape></scene>"#;
     fs::write(place.path("wrong.xml"), wrong).expect("writable");
+    fs::write(place.path("parts.xml"), parts).expect("writable");
     let (_, err) = place.expect(2, &["import", "wrong.xml"]);
-    assert!(err.contains("wrong.xml:3:3: unknown parameter `raduis`"), "{err}");
-    assert!(
-        err.contains("wrong.xml:4:3: ") && err.contains("did you mean `diffuse`?"),
-        "{err}"
-    );
+    let told: Vec<&str> = err.lines().collect();
+    let expected = [
+        "error: wrong.xml:3:5: Mitsuba's BSDF `hair` is not supported yet",
+        "wrong.xml:3:24: there is no file none.hair",
+        "wrong.xml:5:51: there is no file none.png",
+        "parts.xml:2:5: there is no file none.obj",
+        "parts.xml:2:47: ",
+        "missing.xml: cannot be read",
+    ];
+    assert_eq!(told.len(), expected.len(), "{err}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.starts_with(expected), "{expected}\n{err}");
+    }
 }

@@ -1,4 +1,4 @@
-//! The slab of `scenes/`, small: ten iterations by path replay on both devices.
+//! The slab, the globe and the figurine of `scenes/`, small: ten iterations by path replay on both devices.
 
 use std::path::Path;
 
@@ -41,6 +41,25 @@ const SLAB: Experiment = Experiment {
         "above.film.height=12",
     ],
     parameter: "slab.interior.albedo",
+    reference: [0.6, 0.4, 0.2],
+};
+
+const GLOBE: Experiment = Experiment {
+    file: "globe.json",
+    changes: &[
+        "integrator.max_depth=8",
+        "globe.bsdf.reflectance.data.resolution=[8,4]",
+        "camera.film.width=8",
+        "camera.film.height=5",
+    ],
+    parameter: "globe.bsdf.reflectance",
+    reference: [0.2, 0.4, 0.6],
+};
+
+const FIGURINE: Experiment = Experiment {
+    file: "figurine.json",
+    changes: &["integrator.max_depth=16", "front.film.width=6", "front.film.height=8"],
+    parameter: "figurine.interior.albedo",
     reference: [0.6, 0.4, 0.2],
 };
 
@@ -95,4 +114,14 @@ impl Experiment {
 #[test]
 fn devices_agree_on_the_slab() {
     SLAB.is_the_same_on_both_devices();
+}
+
+#[test]
+fn devices_agree_on_the_globe() {
+    GLOBE.is_the_same_on_both_devices();
+}
+
+#[test]
+fn devices_agree_on_the_figurine() {
+    FIGURINE.is_the_same_on_both_devices();
 }

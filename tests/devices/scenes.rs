@@ -185,6 +185,7 @@ fn scene(case: &Case) -> Scene {
                 data: array("sky.data", Kind::Envmap, [12, 7, 1], 3, 0.1, [0.0, f32::INFINITY]),
                 scale: Array::value("sky.scale", &[1.3]),
                 sampling_weight: 1.0,
+                mis_compensation: false,
                 to_world: Affine3A::from_quat(tilt.inverse()),
             },
         },

@@ -114,6 +114,7 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
         exterior: media[1],
         emitter: None,
         motion: Vec::new(),
+        displacement: None,
     }
 }
 
@@ -157,6 +158,7 @@ pub(super) fn envmap() -> Background {
         data: array("sky.data", Kind::Envmap, [12, 7, 1], &[1.0, 0.9, 0.7], [0.0, 10.0]),
         scale: value("sky.scale", &[1.3], [0.0, 10.0]),
         sampling_weight: 1.0,
+        mis_compensation: false,
         to_world: Affine3A::from_quat(Quat::from_rotation_x(0.4)),
     }
 }

@@ -182,6 +182,67 @@ fn what_mitsuba_cannot_say_is_told_at_once() {
     }
 }
 
+/// Mitsuba turns normals of mirrored spheres, and of mirrored meshes without normals of their own, in groups as well: the
+/// XML takes that back, and so does what is read from it.
+#[test]
+fn mirrors_turn_nothing_inside_out() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::copy("tests/data/peer/scenes/sheet.ply", folder.path().join("sheet.ply")).expect("writable");
+    let mesh = |more: &str| {
+        format!(r#"{{"type": "ply", "filename": "sheet.ply", "to_world": [{{"scale": [1, -1, 1]}}]{more}}}"#)
+    };
+    let text = format!(
+        r#"{{
+        "ball": {{"type": "sphere", "to_world": [{{"scale": [-1, 1, 1]}}]}},
+        "hollow": {{"type": "sphere", "flip_normals": true, "to_world": [{{"scale": -2}}]}},
+        "plain": {{"type": "sphere"}},
+        "chest": {{"type": "cube", "to_world": [{{"scale": [-1, 1, 2]}}]}},
+        "flat": {},
+        "smooth": {},
+        "group": {{"type": "shapegroup", "inner": {{"type": "sphere", "to_world": [{{"scale": [1, 1, -1]}}]}}}},
+        "shown": {{"type": "instance", "shapegroup": {{"type": "ref", "id": "group"}}, "to_world": [{{"translate": [3, 0, 0]}}]}},
+        "lamp": {{"type": "point"}},
+        "camera": {{"type": "perspective", "to_world": [{{"translate": [0, 0, -50]}}], "film": {{"type": "hdrfilm", "width": 4, "height": 4}}}}
+    }}"#,
+        mesh(r#", "face_normals": true"#),
+        mesh("")
+    );
+    let mut scene = scene::parse(&text, &folder.path().join("a.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let output = folder.path().join("a.xml");
+    let params = values(&scene);
+    let xml = export(&mut scene, &params, &output).text;
+    let flipped = |id: &str| {
+        let (_, shape) = xml
+            .split_once(&format!("=\"{id}\""))
+            .unwrap_or_else(|| panic!("{id}: {xml}"));
+        let (_, value) = shape.split_once("name=\"flip_normals\" value=\"").expect("it is said");
+        value.starts_with("true")
+    };
+    let told: Vec<bool> = ["ball", "hollow", "plain", "chest", "flat", "inner"]
+        .map(flipped)
+        .to_vec();
+    assert_eq!(told, [true, false, false, false, true, true]);
+    let has_normals = !scene.world.surfaces[5]
+        .geometry
+        .mesh()
+        .expect("a mesh")
+        .normals
+        .is_empty();
+    assert_eq!(flipped("smooth"), !has_normals);
+    assert_alike(&scene.resolved, &back(&output).resolved, "mirrors");
+    let fog = r#", "interior": {"type": "homogeneous", "sigma_t": 1}, "bsdf": {"type": "null"}}"#;
+    let text = text.replace(
+        r#"[{"scale": [-1, 1, 2]}]}"#,
+        &format!(r#"[{{"scale": [-1, 1, 2]}}]{fog}"#),
+    );
+    let scene = scene::parse(&text, &folder.path().join("a.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let told = mitsuba::check(&scene).expect_err("a cube is turned").to_string();
+    assert!(
+        told.contains("`chest`: its `to_world` mirrors") && told.lines().count() == 1,
+        "{told}"
+    );
+}
+
 /// A window of a thin lens's film, whose principal point is that of the whole film.
 #[test]
 fn crop_windows_come_back() {

@@ -73,7 +73,12 @@ impl Served {
     }
 
     pub(crate) fn post(&self, path: &str, body: &str) -> u16 {
-        self.send(self.request("POST", path, body).as_bytes()).0
+        self.command(path, body).0
+    }
+
+    /// A command's status and its answer.
+    pub(crate) fn command(&self, path: &str, body: &str) -> (u16, Vec<u8>) {
+        self.send(self.request("POST", path, body).as_bytes())
     }
 
     /// Follows the news.

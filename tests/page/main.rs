@@ -37,13 +37,11 @@ fn view(sensor: usize, flat: bool, angle: f64, show: &Value) -> Value {
 
 /// Asks for a view and waits for its picture.
 fn look(served: &Served, events: &Events, view: &Value) -> Vec<u8> {
-    let before = events
-        .last("picture")
-        .map_or(0, |of| of["order"].as_u64().expect("a number"));
-    assert_eq!(served.post("/view", &view.to_string()), 200, "{view}");
-    events.wait("picture", |of| {
-        of["order"].as_u64() > Some(before) && of["show"] == view["show"]
-    });
+    let (status, answer) = served.command("/view", &view.to_string());
+    assert_eq!(status, 200, "{view}");
+    let number: u64 = String::from_utf8_lossy(&answer).trim().parse().expect("a number");
+    let about = events.wait("picture", |of| of["order"] == number);
+    assert_eq!(about["show"], view["show"]);
     let (status, png) = served.get("/picture");
     assert_eq!(status, 200);
     image::load_from_memory(&png).expect("a PNG").into_rgb8().into_raw()
@@ -210,12 +208,19 @@ fn finished_runs_are_looked_at() {
         "gradients are those of a run at work"
     );
     // It rests when nothing more is to be seen, and ends by Ctrl-C.
-    // SAFETY: the process is this test's own and has not been waited for.
-    assert_eq!(
-        unsafe { libc::kill(served.process.id() as libc::pid_t, libc::SIGINT) },
-        0
-    );
-    assert!(served.finish().0, "Ctrl-C is how it ends");
+    let interrupt = |served: Served| {
+        // SAFETY: the process is this test's own and has not been waited for.
+        assert_eq!(
+            unsafe { libc::kill(served.process.id() as libc::pid_t, libc::SIGINT) },
+            0
+        );
+        assert!(served.finish().0, "Ctrl-C is how it ends");
+    };
+    interrupt(served);
+    std::fs::remove_dir_all(folder.path().join("run/final")).expect("it is there");
+    let served = Served::start(folder.path(), &["view", "run", "--device", "cpu"]);
+    assert_eq!(served.events().wait("standing", |_| true)["state"], "stopped");
+    interrupt(served);
 }
 
 /// `stop` is what Ctrl-C is: the run is saved and goes on by `--resume`, to the bits of one that was never stopped.

@@ -193,6 +193,10 @@ fn worlds() {
             r#"{"type": "projector", "fov": 33.3, "fov_axis": "y", "scale": 2.5, "irradiance": {"type": "bitmap", "data": {"resolution": [3, 2], "value": 2}}}"#,
         ),
         (
+            "{\"type\": \"directional\"}",
+            r#"{"type": "projector", "focal_length": "35mm", "irradiance": {"type": "bitmap", "data": {"resolution": [3, 2], "value": 2}}}"#,
+        ),
+        (
             "\"type\": \"sphere\",",
             r#""type": "cylinder", "p0": [0.1, 0.2, 0.3], "p1": [1, 2, 3.1], "radius": 0.3,"#,
         ),

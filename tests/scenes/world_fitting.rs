@@ -247,6 +247,67 @@ fn meshes_that_bound_media_are_closed_and_look_outwards() {
     );
 }
 
+/// Triangles without an area are told once, whatever their file's format, and numbers that are none are refused.
+#[test]
+fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writable");
+    let vertices = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 3 0 0\n";
+    write("flat.obj", &format!("{vertices}f 1 2 3\nf 1 2 4\nf 2 2 3\n"));
+    write(
+        "nan.obj",
+        &format!("{}f 1 2 3\n", vertices.replace("v 1 0 0", "v nan 0 0")),
+    );
+    let ply = |last: &str| {
+        format!(
+            "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\nelement face 2\n\
+             property list uchar int vertex_indices\nend_header\n0 0 0\n1 0 0\n0 1 0\n{last}\n3 0 1 2\n3 0 1 3\n"
+        )
+    };
+    write("flat.ply", &ply("-7 0 0"));
+    write("inf.ply", &ply("1e40 0 0"));
+    write("sound.ply", &ply("0 0 1"));
+    let text = |name: &str| {
+        let (_, kind) = name.split_once('.').expect("an extension");
+        format!(r#"{{"gem": {{"type": "{kind}", "filename": "{name}"}}, "sky": {{"type": "constant"}}}}"#)
+    };
+    for (name, expected) in [
+        (
+            "flat.obj",
+            Some("2 of the 3 triangles of `gem` have no area, and nothing is seen of them: remove them from "),
+        ),
+        (
+            "flat.ply",
+            Some("1 of the 2 triangles of `gem` has no area, and nothing is seen of them: remove them from "),
+        ),
+        ("sound.ply", None),
+    ] {
+        let scene = scene::parse(&text(name), &folder.path().join("scene.json")).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(
+            scene.warnings.len(),
+            usize::from(expected.is_some()),
+            "{:?}",
+            scene.warnings
+        );
+        let told = scene.warnings.iter().zip(expected);
+        assert!(
+            told.clone().all(|(told, expected)| told.starts_with(expected)),
+            "{told:?}"
+        );
+        Resident::new(&scene).expect("what has no area is passed over");
+    }
+    for (name, expected) in [
+        ("nan.obj", "nan.obj: line 2: found `nan`, expected a finite number"),
+        (
+            "inf.ply",
+            "inf.ply: the position of vertex 3 holds inf, expected finite numbers",
+        ),
+    ] {
+        let found = flattened(&text(name), folder.path()).expect("it is no place");
+        assert!(found.contains(expected), "{found}");
+    }
+}
+
 #[test]
 fn values_of_grid_files_are_possible() {
     let folder = tempfile::tempdir().expect("a folder can be made");

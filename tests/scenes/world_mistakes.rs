@@ -253,7 +253,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "sphere""#,
         r#""type": "linearcurve""#,
-        "15:11: Mitsuba's shape `linearcurve` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, `sdfgrid`, `heightfield`, `gradient_index`, `shapegroup`, `instance`",
+        "15:11: Mitsuba's shape `linearcurve` is not supported yet at lamp: allowed: `cube`, `sphere`, `rectangle`, `disk`, `cylinder`, `obj`, `ply`, `serialized`, `grid`, `sdfgrid`, `heightfield`, `gradient_index`, `shapegroup`, `instance`",
     ),
     (
         r#""type": "sphere""#,
@@ -370,12 +370,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         FLOOR,
         r#""reflectance": {"type": "bitmap", "data": {"resolution": [4, 4], "coin": 1}}"#,
-        "14:135: `coin` is a relief at floor.bsdf.reflectance.data.coin: it may stand in a `normalmap` or a `bumpmap`",
+        "14:135: `coin` is a relief at floor.bsdf.reflectance.data.coin: it may stand in a `normalmap`, a `bumpmap` or a `displacement`",
     ),
     (
         FLOOR,
         r#""reflectance": {"type": "bitmap", "data": {"resolution": [4, 4], "magnifier": 1}}"#,
-        "14:140: `magnifier` is a relief at floor.bsdf.reflectance.data.magnifier: it may stand in a `normalmap` or a `bumpmap`",
+        "14:140: `magnifier` is a relief at floor.bsdf.reflectance.data.magnifier: it may stand in a `normalmap`, a `bumpmap` or a `displacement`",
     ),
     (
         FLOOR,
@@ -472,8 +472,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         SUN,
-        r#"{"type": "projector"}"#,
-        "16:10: `projector` lacks `fov` at sun: give the field of view in degrees",
+        r#"{"type": "projector", "fov": 30, "focal_length": "35mm"}"#,
+        "16:59: the lens is given twice at sun.focal_length: give only one of `fov` and `focal_length`",
     ),
     (
         SUN,

@@ -348,6 +348,7 @@ impl Small {
                 data: array("sky.data", Kind::Envmap, [width, height, 1]),
                 scale: Array::value("sky.scale", &[scale]),
                 sampling_weight: 1.0,
+                mis_compensation: false,
                 to_world: Affine3A::from_rotation_z(0.4),
             },
         }

@@ -72,6 +72,14 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
     );
     let flat = format!(r#"{}, "face_normals": true"#, mesh("octahedron"));
     let ring = shining(&flat, 1.2);
+    let relief = |wrap: &str| image([5, 4], &format!(r#", "wrap_mode": "{wrap}""#));
+    let displaced = |name: &str, faces: bool, scale: f64, bsdf: &str, place: &str| {
+        format!(
+            r#""{name}": {{"type": "grid", "resolution": [4, 3], "face_normals": {faces}, "displacement": {},
+                "displacement_scale": {scale}, {bsdf}, "to_world": [{place}]}}"#,
+            relief(if faces { "mirror" } else { "clamp" })
+        )
+    };
     vec![
         world(
             "a textured wall under a point",
@@ -194,6 +202,77 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
                 ring
             ),
         ),
+        SmallWorld {
+            integrator: r#", "max_depth": 4, "hide_emitters": true"#,
+            ..moving(
+                "a camera that moves among what moves, past a lamp that it does not see",
+                &[
+                    "camera.to_world.translate",
+                    "camera.to_world.rotate",
+                    "ball.to_world.translate",
+                ],
+                format!(
+                    r#"{}, {gem}, {ground}, {panel}, {lamp}, "front": {{"type": "rectangle", "emitter": {{"type": "area", "radiance": 2}},
+                        "to_world": [{{"translate": [0, 0.5, 2.5]}}]}}"#,
+                    ball(&painted),
+                ),
+            )
+        },
+        moving(
+            "a camera that moves past what stands still",
+            &["camera.to_world.translate", "camera.to_world.rotate"],
+            format!(
+                r#"{}, {}, {ground}, {panel}, {lamp}, {sky}, "shown": {{"type": "rectangle", "emitter": {{"type": "area", "radiance": {}}},
+                        "to_world": [{{"scale": 0.5}}, {{"translate": [-0.8, 0.6, 0.8]}}]}}"#,
+                ball(rough),
+                shape("plate", r#""type": "disk""#, &both(brushed)),
+                image([3, 3], "")
+            ),
+        ),
+        SmallWorld {
+            set: vec![(
+                "vertex_positions",
+                vec![
+                    0.8, 0.1, 0.3, -0.7, 0.0, 0.2, 0.1, 0.9, 0.3, 0.0, -0.6, 0.2, 0.1, 0.2, 1.1, 0.0, 0.1, -0.6,
+                ],
+            )],
+            ..moving(
+                "vertices of a smooth mesh",
+                &["coil.vertex_positions"],
+                format!(
+                    r#"{}, {floor}, {panel}, {lamp}"#,
+                    shape("coil", &mesh("octahedron"), &both(brushed)),
+                ),
+            )
+        },
+        moving(
+            "displaced grids",
+            &["hills.displacement", "sheet.displacement.data", "glow.displacement"],
+            format!(
+                "{}, {}, {}, {floor}, {panel}, {lamp}",
+                displaced(
+                    "hills",
+                    false,
+                    0.4,
+                    &format!(r#""bsdf": {}"#, both(brushed)),
+                    r#"{"scale": [0.8, 0.7, 1]}, {"rotate": {"axis": [1, 0.2, 0], "angle": -40}}"#
+                ),
+                displaced(
+                    "sheet",
+                    true,
+                    -0.3,
+                    &format!(r#""flip_normals": true, "bsdf": {}"#, both(&painted)),
+                    r#"{"scale": [-0.5, 0.5, 0.5]}, {"translate": [-0.9, 0.7, 0.8]}"#
+                ),
+                displaced(
+                    "glow",
+                    false,
+                    0.2,
+                    r#""emitter": {"type": "area", "radiance": 5}"#,
+                    r#"{"scale": 0.3}, {"rotate": {"axis": [1, 0, 0.2], "angle": 95}}, {"translate": [1.2, 1.8, 0.6]}"#
+                ),
+            ),
+        ),
     ]
 }
 
@@ -263,6 +342,22 @@ pub fn continuous_worlds() -> Vec<SmallWorld> {
             ]
             .concat(),
             format!("{}, {}", front(&painted), pictured()),
+        ),
+        world(
+            "a camera before a painted wall",
+            ["camera.to_world.translate", "camera.to_world.rotate"]
+                .map(String::from)
+                .to_vec(),
+            format!("{}, {panel}}}, {bulb}, {lamp}, {spot}", front(&painted)),
+        ),
+        world(
+            "a displaced wall",
+            vec!["wall.displacement".to_string()],
+            format!(
+                r#""wall": {{"type": "grid", "resolution": [12, 12], "to_world": [{{"scale": 6}}, {{"translate": [0, 0, -0.5]}}],
+                    "displacement": {}, "displacement_scale": 0.15, "bsdf": {rough}}}, {bulb}, {lamp}"#,
+                image([4, 4], r#", "wrap_mode": "clamp""#)
+            ),
         ),
         world(
             "a brushed wall that moves",

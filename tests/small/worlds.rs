@@ -559,6 +559,7 @@ impl SmallWorld {
                 },
                 scale: Array::value("sky.scale", &[0.8]),
                 sampling_weight: 1.0,
+                mis_compensation: false,
                 to_world: Affine3A::from_rotation_y(0.4),
             };
         }
@@ -613,6 +614,7 @@ impl SmallWorld {
                 parameter.values.iter_mut().zip(repeated).for_each(|(v, x)| *v = *x);
             }
         }
+        setup.resident.place_views(&setup.params);
         setup
     }
 }

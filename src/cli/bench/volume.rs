@@ -97,6 +97,7 @@ pub(super) fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<Prep
         exterior: None,
         emitter: None,
         motion: Vec::new(),
+        displacement: None,
     };
     let scene = Scene {
         path: PathBuf::from("bench"),

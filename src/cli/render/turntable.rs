@@ -55,6 +55,7 @@ impl Turntable {
                 name: format!("frame_{i:04}"),
                 to_world: camera,
                 reference: None,
+                motion: Vec::new(),
                 ..base.clone()
             });
         }

@@ -136,7 +136,7 @@ impl Cpu {
                 }
                 passes.rebuild(&self.inputs);
             }
-            Passes::Paths(passes) => passes.rebuild(&self.inputs),
+            Passes::Paths(passes) => passes.rebuild(&mut self.inputs),
             Passes::Splats(_) | Passes::Light(_) => {}
         }
     }

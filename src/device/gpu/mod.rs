@@ -283,12 +283,20 @@ impl Device for Gpu {
                     .into(),
             ));
         }
-        if let Transport::Paths(paths) = &resident.transport
-            && !paths.rest.motions.is_empty()
+        if params
+            .parameters
+            .iter()
+            .any(|p| p.quantity.moves() && p.tuning.is_some())
         {
             return Err(DeviceError::Unavailable(
-                "shapes that move (`to_world`) are differentiated on the CPU only; use --device cpu".into(),
+                "shapes and cameras that move (`to_world`, vertices, a `displacement`) are differentiated on the CPU only; use \
+                 --device cpu"
+                    .into(),
             ));
+        }
+        if let Transport::Paths(paths) = &mut resident.transport {
+            let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
+            paths.place(&values);
         }
         let plan = Plan::new(&shapes, self.room_of(adjoint_kernel(&resident.transport)));
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::sensors;
+use super::{mirrored, sensors};
 use crate::scene::{Gradient, Integrator, Optic, Scene, SensorKind};
 
 /// A dictionary of Mitsuba.
@@ -46,6 +46,7 @@ pub(super) fn of(scene: &Scene) -> Result<Dictionary, Vec<String>> {
             "`{path}.emission`: Mitsuba 3.9's media do not emit; remove the emission"
         ));
     }
+    problems.extend(mirrored::inside_out(scene));
     if !problems.is_empty() {
         return Err(problems);
     }

@@ -2,12 +2,15 @@
 
 mod dictionary;
 mod elements;
+mod mirrored;
 mod sensors;
 
 use std::path::Path;
 
 use crate::io::{Result, xml};
 use crate::scene::Scene;
+
+pub use mirrored::turn;
 
 /// A scene in Mitsuba's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +44,8 @@ pub fn check(scene: &Scene) -> std::result::Result<(), Refusal> {
 /// # Errors
 /// All of the scene that changes its picture and that Mitsuba cannot say; a file that the scene names is gone.
 pub fn export(scene: &Scene, output: &Path) -> std::result::Result<Export, Refusal> {
-    let dictionary = dictionary::of(scene).map_err(Refusal::Unsayable)?;
+    let mut dictionary = dictionary::of(scene).map_err(Refusal::Unsayable)?;
+    turn(scene, &mut dictionary.root)?;
     let root = elements::scene(&dictionary.root, output)?;
     Ok(Export {
         text: xml::text(&root),

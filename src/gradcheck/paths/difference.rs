@@ -56,7 +56,11 @@ pub fn default_step(objective: &PathObjective, parameter: usize, quantity: Quant
         .any(|slot| *slot as usize == parameter);
     match quantity {
         _ if shines => LINEAR,
-        Quantity::Translation | Quantity::Extent | Quantity::Vertex | Quantity::VertexNormal => LENGTH,
+        Quantity::Translation
+        | Quantity::Extent
+        | Quantity::Vertex
+        | Quantity::VertexNormal
+        | Quantity::Displacement => LENGTH,
         Quantity::Orientation => DEGREES,
         Quantity::Normal | Quantity::Height | Quantity::Roughness => CORNERED,
         _ => FACTOR,

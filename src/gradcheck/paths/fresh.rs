@@ -10,8 +10,8 @@ use super::objective::{PathObjective, cast_paths};
 use crate::device::{Batch, Keys};
 use crate::gradcheck::Setup;
 use crate::params::Quantity;
-use crate::resident::Transport;
 use crate::resident::layout::gradient;
+use crate::resident::{Resident, Transport};
 use crate::transport::rays::random::{Pass, pass_key};
 
 /// Paths in total, pixels of a pass, and limits of the number of passes.
@@ -87,7 +87,7 @@ pub type Way = Vec<(usize, f32)>;
 pub fn along(setup: &Setup, of: usize, ways: &[Way], step: f32, passes: u32) -> Vec<FreshRow> {
     let parameter = &setup.params.parameters[of];
     let here = PathObjective::without_paths(setup, gradient::FREE_FLIGHT);
-    let moved: Vec<[PathObjective; 2]> = ways
+    let moved: Vec<[(PathObjective, Resident); 2]> = ways
         .iter()
         .map(|way| {
             [step, -step].map(|by| {
@@ -95,7 +95,11 @@ pub fn along(setup: &Setup, of: usize, ways: &[Way], step: f32, passes: u32) -> 
                 for (flat, share) in way {
                     moved.params.parameters[of].values[*flat] += by * share;
                 }
-                PathObjective::without_paths(&moved, gradient::FREE_FLIGHT)
+                moved.resident.place_views(&moved.params);
+                (
+                    PathObjective::without_paths(&moved, gradient::FREE_FLIGHT),
+                    moved.resident,
+                )
             })
         })
         .collect();
@@ -124,11 +128,13 @@ pub fn along(setup: &Setup, of: usize, ways: &[Way], step: f32, passes: u32) -> 
         for cast in &casts {
             here.replay([weight; 3], cast, &mut sink);
         }
-        let mean = |objective: &PathObjective| -> f64 {
+        let mean = |(objective, resident): &(PathObjective, Resident)| -> f64 {
+            let casts = cast_paths(resident, &batch, keys, 1, 0..batch.pixels());
             let of_path = |cast| objective.gather(&objective.fields, cast).iter().sum::<f64>() * weight;
             casts.iter().map(of_path).sum()
         };
-        let difference = |[more, less]: &[PathObjective; 2]| (mean(more) - mean(less)) / (2.0 * f64::from(step));
+        let difference =
+            |[more, less]: &[(PathObjective, Resident); 2]| (mean(more) - mean(less)) / (2.0 * f64::from(step));
         let along = |way: &Way| {
             way.iter()
                 .map(|(flat, share)| f64::from(*share) * replayed[*flat])

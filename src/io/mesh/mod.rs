@@ -10,9 +10,11 @@ mod write;
 use std::collections::HashMap;
 use std::path::Path;
 
+use glam::DVec3;
+
 pub use attributes::Attribute;
 pub use obj::read_obj;
-pub use placed::Placed;
+pub use placed::{Placed, smooth_normals};
 pub use ply::{AttributeHeader, read_ply, read_ply_attributes};
 pub use serialized::read_serialized;
 pub use write::{write_obj, write_ply, write_stl};
@@ -67,6 +69,35 @@ impl Mesh {
             ));
         }
         Ok(())
+    }
+
+    /// [-1, 1]² in the plane z = 0, in this many squares along x and y, whose texture coordinates are ((x, y) + 1) / 2.
+    pub fn grid([columns, rows]: [u32; 2]) -> Self {
+        let mut mesh = Self::default();
+        for y in 0..=rows {
+            for x in 0..=columns {
+                let uv = [x as f32 / columns as f32, y as f32 / rows as f32];
+                mesh.positions.push([2.0 * uv[0] - 1.0, 2.0 * uv[1] - 1.0, 0.0]);
+                mesh.uvs.push(uv);
+            }
+        }
+        for y in 0..rows {
+            for x in 0..columns {
+                let a = y * (columns + 1) + x;
+                let [b, c, d] = [a + 1, a + columns + 2, a + columns + 1];
+                mesh.triangles.extend([[a, b, c], [a, c, d]]);
+            }
+        }
+        mesh
+    }
+
+    /// How many triangles have no area: no ray meets one.
+    pub fn flat_triangles(&self) -> usize {
+        let has_area = |triangle: &&[u32; 3]| {
+            let [a, b, c] = triangle.map(|v| DVec3::from_array(self.positions[v as usize].map(f64::from)));
+            (b - a).cross(c - a) != DVec3::ZERO
+        };
+        self.triangles.len() - self.triangles.iter().filter(has_area).count()
     }
 
     /// For each vertex the first one at the same position.
@@ -178,6 +209,16 @@ mod tests {
         let mut mesh = cube();
         mesh.triangles.push([0, 0, 1]);
         assert_eq!(mesh.is_closed(), Ok(()));
+    }
+
+    #[test]
+    fn triangles_without_an_area_are_counted() {
+        let mut mesh = cube();
+        assert_eq!(mesh.flat_triangles(), 0);
+        let [p, q] = [mesh.positions[0], mesh.positions[1]];
+        mesh.positions.push([0, 1, 2].map(|a| 3.0 * q[a] - 2.0 * p[a]));
+        mesh.triangles.extend([[0, 0, 1], [0, 1, 24], [0, 2, 24]]);
+        assert_eq!(mesh.flat_triangles(), 2);
     }
 
     #[test]

@@ -37,8 +37,8 @@ impl Mesh {
     }
 }
 
-/// Normals of vertices: those of the faces around, weighed by their angles there (Thuermer1998).
-fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
+/// Unit normals of vertices: those of the faces around, weighed by their angles there (Thuermer1998).
+pub fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
     let mut normals = vec![Vec3::ZERO; positions.len()];
     for triangle in triangles {
         let p = triangle.map(|v| positions[v as usize]);

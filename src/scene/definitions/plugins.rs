@@ -7,6 +7,7 @@ const LIGHT: Form = Form::Color(Limit::NonNegative);
 pub(super) const SHARE: Limit = Limit::Within(0.0, 1.0);
 pub(super) const COLOR: Form = Form::Object(Class::Spectrum);
 const RGB: Form = Form::OneOf(&[ANY, Form::Vector(3), COLOR]);
+const HEIGHTS: Form = Form::OneOf(&[ANY, COLOR, Form::Object(Class::Texture)]);
 const FILTER_WIDTH: Form = Form::Number(film::FILTER_WIDTH);
 const COLOR_SPACE: Form = Form::Words(&["linear", "srgb"]);
 const GRID_FILTER: Form = Form::Words(&["trilinear", "nearest"]);
@@ -96,6 +97,19 @@ macro_rules! shape {
     };
 }
 
+/// A shape of triangles.
+macro_rules! mesh {
+    ($name:literal $(, $parameter:expr)*) => {
+        shape!(
+            $name,
+            $($parameter,)*
+            may("face_normals", Form::Boolean),
+            may("displacement", HEIGHTS),
+            may("displacement_scale", ANY)
+        )
+    };
+}
+
 macro_rules! medium {
     ($name:literal) => {
         Definition {
@@ -152,6 +166,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("scale", NOT_NEGATIVE),
                 may("to_world", Form::Space),
                 may("sampling_weight", NOT_NEGATIVE),
+                may("mis_compensation", Form::Boolean),
             ],
         ),
     ),
@@ -177,8 +192,9 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("irradiance", RADIANCE),
                 may("scale", NOT_NEGATIVE),
                 may("to_world", Form::Space),
-                must("fov", Form::Number(Limit::Between(0.0, 180.0))),
+                may("fov", Form::Number(Limit::Between(0.0, 180.0))),
                 may("fov_axis", Form::Words(&["x", "y", "diagonal", "smaller", "larger"])),
+                may("focal_length", Form::OneOf(&[Form::Text, POSITIVE])),
                 may("sampling_weight", NOT_NEGATIVE),
             ],
         ),
@@ -412,19 +428,17 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     ),
     (
         Class::Shape,
-        shape!(
+        mesh!(
             "obj",
             must("filename", Form::File),
-            may("face_normals", Form::Boolean),
             may("flip_tex_coords", Form::Boolean)
         ),
     ),
     (
         Class::Shape,
-        shape!(
+        mesh!(
             "ply",
             must("filename", Form::File),
-            may("face_normals", Form::Boolean),
             may("flip_tex_coords", Form::Boolean)
         ),
     ),
@@ -438,13 +452,9 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     ),
     (
         Class::Shape,
-        shape!(
-            "serialized",
-            must("filename", Form::File),
-            may("shape_index", COUNT),
-            may("face_normals", Form::Boolean)
-        ),
+        mesh!("serialized", must("filename", Form::File), may("shape_index", COUNT)),
     ),
+    (Class::Shape, mesh!("grid", must("resolution", Form::Resolution(2)))),
     (
         Class::Shape,
         Definition {

@@ -249,10 +249,14 @@ fn background(background: &Background) -> Value {
             data,
             scale,
             sampling_weight,
+            mis_compensation,
             to_world,
         } => {
             let mut object = json!({"type": "envmap", "scale": first_value(scale), "to_world": matrix(to_world)});
             object["sampling_weight"] = number(*sampling_weight);
+            if *mis_compensation {
+                object["mis_compensation"] = json!(true);
+            }
             match &data.source {
                 Source::ImageFile(path) => object["filename"] = file(path),
                 _ => object["data"] = json!({"resolution": &data.shape.size[..2], "value": fill(data)}),

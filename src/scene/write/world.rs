@@ -127,6 +127,11 @@ pub(super) fn surface(surface: &Surface, world: &World, root: &mut Map<String, V
             object[key] = medium(world, index, &format!("{}.{key}", surface.name));
         }
     }
+    if let Some(displacement) = &surface.displacement {
+        let texture = bsdf::texture(&displacement.height, &surface.name, "displacement", root);
+        object["displacement"] = texture;
+        object["displacement_scale"] = number(displacement.scale);
+    }
     if let Some(emitter) = &surface.emitter {
         let path = format!("{}.{}", surface.name, emitter.name);
         object[&emitter.name] = json!({
@@ -189,6 +194,9 @@ fn geometry(geometry: &Geometry) -> Value {
                 MeshFormat::Obj => ("obj", "flip_tex_coords", json!(flip_tex_coords)),
                 MeshFormat::Ply => ("ply", "flip_tex_coords", json!(flip_tex_coords)),
                 MeshFormat::Serialized(index) => ("serialized", "shape_index", json!(index)),
+                MeshFormat::Grid(squares) => {
+                    return json!({"type": "grid", "resolution": squares, "face_normals": face_normals});
+                }
             };
             let mut object = json!({"type": name, "filename": file(path), "face_normals": face_normals});
             object[key] = value;

@@ -1,8 +1,12 @@
 //! Emitters at infinity: a constant, or a latitude–longitude map looked up bilinearly as Mitsuba's `envmap` does.
 
+use std::hint::select_unpredictable;
+
 use crate::each::EachEntry;
 use crate::resident::layout::{SceneRecord, background};
+use crate::transport::lookup::grid::index_below;
 use crate::transport::number::Number;
+use crate::transport::rays::angle::{arc_cosine, arc_tangent};
 use crate::transport::rays::camera::{normalize, transform_vector};
 
 /// The four texels around a direction, with bilinear weights.
@@ -13,27 +17,34 @@ pub struct EnvStencil {
     pub weights: [f32; 4],
 }
 
-/// The stencil of the unit direction `d`, given in the map's frame, for a map of `size` = width, height.
+/// The cell of the unit direction `d`, given in the map's frame, in a map of `size` = width, height, and the place within it.
 ///
 /// u = atan2(x, -z) / 2π wraps around, with texel centres at (i + 0.5) / width; v = acos(y) / π places the first and
 /// last rows on the poles.
 #[inline(always)]
-pub fn env_stencil(size: [u32; 2], d: [f32; 3]) -> EnvStencil {
-    let u = d[0].atan2(-d[2]) * (0.5 / std::f32::consts::PI);
-    let v = d[1].clamp(-1.0, 1.0).acos() / std::f32::consts::PI;
+pub fn env_position(size: [u32; 2], d: [f32; 3]) -> ([u32; 2], [f32; 2]) {
+    let u = arc_tangent(d[0], -d[2]) * (0.5 / std::f32::consts::PI);
+    let v = arc_cosine(d[1].clamp(-1.0, 1.0)) / std::f32::consts::PI;
     let (width, height) = (size[0] as f32, size[1] as f32);
     let x = u - 0.5 / width;
-    let x = (x - x.floor()) * width;
+    let x = select_unpredictable(x < 0.0, x + 1.0, x) * width;
     let y = v * (height - 1.0);
-    let column = (x as u32).min(size[0] - 1);
-    let row = (y as u32).min(size[1].max(2) - 2);
-    env_cell(size, [column, row], [x - column as f32, y - row as f32])
+    let column = index_below(x, size[0] - 1);
+    let row = index_below(y, size[1].max(2) - 2);
+    ([column, row], [x - column as i32 as f32, y - row as i32 as f32])
+}
+
+/// The stencil of the unit direction `d`, given in the map's frame.
+#[inline(always)]
+pub fn env_stencil(size: [u32; 2], d: [f32; 3]) -> EnvStencil {
+    let (cell, place) = env_position(size, d);
+    env_cell(size, cell, place)
 }
 
 /// The stencil of a position in the cell between a texel and its right, lower and diagonal neighbours.
 #[inline(always)]
 pub fn env_cell(size: [u32; 2], [column, row]: [u32; 2], [fx, fy]: [f32; 2]) -> EnvStencil {
-    let next_column = if column + 1 < size[0] { column + 1 } else { 0 };
+    let next_column = select_unpredictable(column + 1 < size[0], column + 1, 0);
     let next_row = (row + 1).min(size[1] - 1);
     EnvStencil {
         texels: [

@@ -17,7 +17,9 @@ use crate::transport::scene::bsdf::fresnel::{fresnel_conductor_slope, fresnel_sl
 use crate::transport::scene::bsdf::local::{Lobe, add_scaled, inner, lift, outer};
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::light_color;
-use crate::transport::scene::motion::{Anchor, ByMoved, by_moving_over, is_wanted, minus, moved_adjoint, plus, scaled};
+use crate::transport::scene::motion::{
+    Anchor, ByMoved, Seen, by_moving_over, is_wanted, minus, moved_adjoint, plus, scaled,
+};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::Hit;
 use crate::transport::scene::tangent::derivatives;
@@ -145,7 +147,7 @@ fn send_motion<N: Number, F: Fields<N>, S: Sink<N>>(
     let anchor = Anchor {
         hit: *hit,
         along: derivatives(scene, hit)[0],
-        seen: Some(ray),
+        seen: Some(Seen { ray, camera: NONE }),
     };
     if is_wanted(scene, &anchor, sink) {
         moved_adjoint(scene, fields, &anchor, by, sink);

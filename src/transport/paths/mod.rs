@@ -4,7 +4,7 @@
 //! are free flights and shadow rays, [`adjoint`] and [`reservoir`] the derivatives that a replay sends, and
 //! `trail` remembers the last points of a path where shapes move, `chain` those on smooth glass and mirrors that are moved, of which
 //! `jacobian` keeps how rays follow each other instead, and [`replay_cache`] holds flights and shadow rays of the first walk. [`packet`] follows several paths together, whose
-//! [`flights`] are made side by side, and whose [`random_walks`] inside a medium are. [`radiative`] is radiative backpropagation, the
+//! [`flights`] are made side by side, and whose [`random_walks`] inside a medium are, which leave [`walk_notes`] for their replay. [`radiative`] is radiative backpropagation, the
 //! baseline.
 
 pub mod adjoint;
@@ -24,4 +24,5 @@ pub mod tracking;
 mod trail;
 pub mod vertex;
 pub mod volpath;
+pub mod walk_notes;
 pub mod wave;

@@ -8,22 +8,24 @@ use super::flights::{Arrival, Departure, fits_side_by_side};
 use super::path_state::PathState;
 use super::radiative::Replayed;
 use super::random_walks::{Matter, Send, Walker};
-use super::replay_cache::{CACHED, ReplayCache};
+use super::replay_cache::ReplayCache;
 use super::reservoir::{expect_reservoir, send_reservoir};
 use super::tracking::{Flight, alters};
 use super::vertex::Vertex;
 use super::volpath::{Met, Segment, Walk};
-use super::wave::block::{Block, Lanes3, TEXTURES};
+use super::walk_notes::{Run, UNNOTED, WalkNotes, Walked};
+use super::wave::block::{Block, Lanes, Lanes3, TEXTURES};
 use super::wave::shading::Lamps;
-use super::wave::{Wave, is_among_surfaces};
+use super::wave::{Room, Wave, is_among_surfaces};
 use crate::each::EachEntry;
-use crate::resident::layout::{MediumRecord, VolumeRecord};
+use crate::resident::layout::{MediumRecord, TextureRecord, VolumeRecord};
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY};
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::Sampler;
-use crate::transport::scene::batch::{Hits, Rays};
+use crate::transport::scene::batch::images::Texels;
+use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap};
 use crate::transport::scene::phase::phase_is_wanted;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 
@@ -45,6 +47,15 @@ pub trait Pilot {
     /// Finds which of the first `count` rays are blocked, as `batch::blocked_together` does.
     fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>);
 
+    /// Finds what an environment map is in these directions, as [`SkyMap::look_up`] does.
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen;
+
+    /// Looks up an image of these values, as `batch::image_together` does.
+    fn image(&self, record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]) -> Lanes3;
+
+    /// Finds the texels of an image, as `batch::texels_together` does.
+    fn texels(&self, record: &TextureRecord, uv: &[Lanes<f32>; 2]) -> Texels;
+
     /// Shades a block, as `wave::shading::shade` does.
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block);
 
@@ -52,7 +63,10 @@ pub trait Pilot {
     fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]);
 
     /// Follows the walkers until they end or fly out.
-    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send);
+    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send);
+
+    /// Sends what these notes say, as `walk_notes::send_noted` does.
+    fn send_noted(&self, matter: &Matter, run: Run, send: &mut Send);
 
     /// Fills the arrivals of the departures.
     fn fly(
@@ -66,11 +80,12 @@ pub trait Pilot {
 }
 
 /// Follows paths until they end, each from its vertex or, without one, with a ray. `matters` are the media, by their indices,
-/// inside of which random walks are made side by side; there may be fewer.
+/// inside of which random walks are made side by side; there may be fewer. What these leave for a replay is in `notes`.
 pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u8>(
     pilot: &P,
     walks: &mut [Walk<f32, F, S, Replayed>],
     matters: &[Option<Matter>],
+    notes: &mut WalkNotes,
     begin: impl Fn(usize) -> Option<Vertex>,
 ) {
     let mut segments = vec![Segment::default(); walks.len()];
@@ -108,7 +123,12 @@ pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u
                 };
                 match walk.arrive::<MODE>(segment, &flight) {
                     Met::Scatterer(Vertex::Medium { p, .. }) if matter.is_some_and(|matter| matter.holds(p)) => {
-                        inside.push((i, p));
+                        match walk.recall_walk::<MODE>(notes) {
+                            None => inside.push((i, p)),
+                            Some(true) => {}
+                            Some(false) if walk.run_to_flight::<MODE>(Met::Boundary, segment) => waiting.push(i),
+                            Some(false) => {}
+                        }
                     }
                     met => {
                         if walk.run_to_flight::<MODE>(met, segment) {
@@ -127,19 +147,33 @@ pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u
         let order: Vec<usize> = inside
             .extract_if(.., |(i, _)| walks[*i].path.medium == number)
             .map(|(i, p)| {
-                walkers.push(walks[i].walker(p));
+                let mut walker = walks[i].walker(p);
+                let cache = walks[i].adjoint.cache.as_ref();
+                // A walk whose end is not kept is made again.
+                if MODE == GATHER && cache.is_some_and(|cache| cache.walks.has_room()) {
+                    walker.number = notes.begin();
+                }
+                walkers.push(walker);
                 i
             })
             .collect();
         if let Some(Some(matter)) = matters.get(number as usize) {
             let volume = matter.albedo_volume();
-            pilot.walk(MODE, matter, &mut walkers, &mut |k, at, d| {
+            pilot.walk(MODE, matter, &mut walkers, notes, &mut |k, at, d| {
                 walks[order[k]].adjoint.sink.volume(volume, at, d, 3);
             });
+            if MODE == GATHER {
+                notes.end_run(number);
+            }
         }
         for (i, walker) in order.into_iter().zip(&walkers) {
             let walk = &mut walks[i];
             (walk.path, walk.sampler) = (walker.path, walker.sampler);
+            if MODE == GATHER
+                && let Some(cache) = &mut walk.adjoint.cache
+            {
+                cache.walks.store(Walked::of(walker));
+            }
             if !walker.ended && walk.run_to_flight::<MODE>(Met::Boundary, &mut segments[i]) {
                 waiting.push(i);
             }
@@ -211,29 +245,31 @@ fn matters<'a, F: Fields<f32>, P: Pilot>(
 /// A camera ray, the medium that it begins in, and the random numbers of its path.
 pub type Beginning = (Ray, u32, Sampler);
 
-/// [`gather`](super::volpath::gather) of several rays; calls `done` with the path of each, in order.
+/// [`gather`](super::volpath::gather) of several rays; calls `done` with the path of each, in order. `room` serves one pass.
 pub fn gather_together<F: Fields<f32>, P: Pilot>(
     scene: &SceneView,
     fields: &F,
     pilot: &P,
     rays: impl Iterator<Item = Beginning>,
+    room: &mut Room,
     mut done: impl FnMut(PathState<f32>),
 ) {
     if is_among_surfaces(scene) {
         let rays: Vec<_> = rays.collect();
-        let mut wave = Wave::new(scene, fields, NoSink, &[], rays.len());
+        let mut wave = Wave::new(scene, fields, NoSink, &[], rays.len(), room);
         for (ray, medium, mut sampler) in rays {
             wave.begin(PathState::new(scene, &ray, medium, &mut sampler), sampler);
         }
-        wave.run::<PRIMAL>(pilot);
-        return wave.paths.into_iter().for_each(done);
+        wave.run::<PRIMAL>(pilot, u32::MAX);
+        return room.paths.iter().copied().for_each(done);
     }
     let mut walks = Vec::with_capacity(rays.size_hint().0);
     for (ray, medium, mut sampler) in rays {
         let path = PathState::new(scene, &ray, medium, &mut sampler);
         walks.push(Walk::looking(scene, fields, path, sampler));
     }
-    run_together::<F, _, P, PRIMAL>(pilot, &mut walks, &matters(scene, fields, pilot), |_| None);
+    let mut notes = WalkNotes::default();
+    run_together::<F, _, P, PRIMAL>(pilot, &mut walks, &matters(scene, fields, pilot), &mut notes, |_| None);
     for walk in &walks {
         done(walk.path);
     }
@@ -243,28 +279,32 @@ pub fn gather_together<F: Fields<f32>, P: Pilot>(
 /// ray's radiance.
 pub type AdjointBeginning = (Beginning, Sampler, [f32; 3]);
 
-/// [`backpropagate`](super::volpath::backpropagate) of several rays; `caches` are as many. Calls `done` with both
-/// states of each path.
+/// [`backpropagate`](super::volpath::backpropagate) of several rays; `caches` are as many, and `room` serves one pass. Calls
+/// `done` with both states of each path.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "they are what the adjoints of several paths consist of"
+)]
 pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     scene: &SceneView,
     fields: &F,
     pilot: &P,
     rays: &[AdjointBeginning],
     caches: &mut [ReplayCache<f32>],
+    room: &mut Room,
+    notes: &mut WalkNotes,
     sink: &mut S,
     mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
 ) {
-    // What a wave keeps of its vertices for the replay must have a bound.
-    if is_among_surfaces(scene) && scene.settings.max_depth <= CACHED as u32 {
+    if is_among_surfaces(scene) {
         let d_radiance: Vec<_> = rays.iter().map(|(_, _, d)| *d).collect();
-        let mut wave = Wave::new(scene, fields, sink, &d_radiance, rays.len());
+        let mut wave = Wave::new(scene, fields, sink, &d_radiance, rays.len(), room);
         for ((ray, medium, sampler), ..) in rays {
             let mut sampler = *sampler;
             wave.begin(PathState::new(scene, ray, *medium, &mut sampler), sampler);
         }
-        wave.run::<GATHER>(pilot);
-        let replays = wave.replay(pilot);
-        return wave
+        let replays = wave.backpropagate(pilot);
+        return room
             .paths
             .iter()
             .zip(&replays)
@@ -288,14 +328,15 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     if !albedo_alone {
         matters.clear();
     }
-    run_together::<F, _, P, GATHER>(pilot, &mut walks, &matters, |_| None);
+    notes.clear();
+    run_together::<F, _, P, GATHER>(pilot, &mut walks, &matters, notes, |_| None);
     let mut firsts = Vec::with_capacity(walks.len());
     for walk in &walks {
         firsts.push(walk.path);
     }
     drop(walks);
     match matters.iter().any(Option::is_some) {
-        true => replay_together(scene, fields, pilot, &matters, rays, &firsts, caches, sink, done),
+        true => replay_together(scene, fields, pilot, &matters, rays, &firsts, caches, notes, sink, done),
         false => replay_one_by_one(scene, fields, pilot, rays, &firsts, caches, sink, done),
     }
 }
@@ -314,6 +355,7 @@ fn replay_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     rays: &[AdjointBeginning],
     firsts: &[PathState<f32>],
     caches: &mut [ReplayCache<f32>],
+    notes: &mut WalkNotes,
     sink: &mut S,
     mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
 ) {
@@ -326,9 +368,17 @@ fn replay_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
             scene, fields, &ray, medium, sampler, extra, first, cache, d_radiance, sink,
         ));
     }
-    run_together::<F, _, P, REPLAY>(pilot, &mut walks, matters, |_| None);
+    run_together::<F, _, P, REPLAY>(pilot, &mut walks, matters, notes, |_| None);
     for (first, walk) in firsts.iter().zip(&walks) {
         done(first, &walk.path);
+    }
+    drop(walks);
+    let mut sink = shared.borrow_mut();
+    for (medium, run) in notes.runs() {
+        if let Some(Some(matter)) = matters.get(medium as usize) {
+            let volume = matter.albedo_volume();
+            pilot.send_noted(matter, run, &mut |_, at, d| sink.volume(volume, at, d, 3));
+        }
     }
 }
 
@@ -400,7 +450,9 @@ fn replay_one_by_one<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
         }
     }
     // The paths from these points.
-    run_together::<F, _, P, PRIMAL>(pilot, &mut followers, &[], |i| Some(vertices[i]));
+    run_together::<F, _, P, PRIMAL>(pilot, &mut followers, &[], &mut WalkNotes::default(), |i| {
+        Some(vertices[i])
+    });
     for (i, (follower, reservoir)) in followers.iter().zip(&reservoirs).enumerate() {
         if let Some(next) = reservoirs.get(i + AHEAD) {
             expect_reservoir(scene, fields, next, sink);
@@ -452,7 +504,28 @@ impl<F: Fields<f32>, S: Sink<f32>> Walk<'_, f32, F, S, Replayed> {
             path: self.path,
             sampler: self.sampler,
             d_radiance: self.adjoint.d_radiance,
+            number: UNNOTED,
             ended: false,
         }
+    }
+
+    /// Goes on where a walk of the first path ended that is noted, which tells whether the path ended there. None if the walk is
+    /// to be made.
+    #[inline]
+    fn recall_walk<const MODE: u8>(&mut self, notes: &mut WalkNotes) -> Option<bool> {
+        if MODE != REPLAY {
+            return None;
+        }
+        let walked = self.adjoint.cache.as_mut()?.walks.recall()?;
+        if walked.number == UNNOTED {
+            return None;
+        }
+        notes.expect(walked.number, &self.path, self.adjoint.d_radiance);
+        let left = self.path;
+        self.path = walked.path;
+        self.path.expect(&left);
+        self.path.count = left.count;
+        self.sampler = walked.sampler;
+        Some(walked.ended)
     }
 }

@@ -60,6 +60,8 @@ pub struct PathState<N> {
     pub origin: [f32; 3],
     pub direction: [f32; 3],
     pub medium: u32,
+    /// The number of the sensor that it begins at.
+    pub(super) sensor: u32,
     /// The end of the present segment's ray, at first the camera's far distance.
     pub(super) far: f32,
     /// Position of the last scattering, and the lobe and pdf with which the direction was sampled there.
@@ -80,13 +82,11 @@ impl<N: Number> PathState<N> {
     #[inline]
     pub fn new(scene: &SceneView, ray: &Ray, medium: u32, sampler: &mut Sampler) -> Self {
         let hero = Self::draw_hero(scene, sampler);
-        Self::start(
-            along(ray.origin, ray.direction, ray.near),
-            ray.direction,
-            ray.far - ray.near,
-            medium,
-            hero,
-        )
+        let begins = along(ray.origin, ray.direction, ray.near);
+        Self {
+            sensor: ray.sensor,
+            ..Self::start(begins, ray.direction, ray.far - ray.near, medium, hero)
+        }
     }
 
     /// Draws the hero channel.
@@ -114,6 +114,7 @@ impl<N: Number> PathState<N> {
             origin,
             direction,
             medium,
+            sensor: NONE,
             far,
             scattered_at: origin,
             lobe: Lobe::Reflection,

@@ -10,6 +10,7 @@
 use super::flights::LANES;
 use super::path_state::{PathState, is_faint};
 use super::tracking::alters;
+use super::walk_notes::{Note, UNNOTED, WalkNotes};
 use crate::each::EachEntry;
 use crate::resident::interior::Interior;
 use crate::resident::layout::{PhaseRecord, VolumeRecord, lookup, medium as medium_flag, phase};
@@ -17,7 +18,7 @@ use crate::transport::lookup::grid::{
     Stencil, Stencils, grid_eval_lanes, grid_eval_rgb_lanes, grid_stencils_rounding, prefetch_rows,
 };
 use crate::transport::lookup::volume::is_plain;
-use crate::transport::mode::{PRIMAL, REPLAY};
+use crate::transport::mode::{GATHER, PRIMAL, REPLAY};
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::transform_point;
 use crate::transport::rays::sampler::{Ahead, Sampler, Samplers, around, exponential};
@@ -27,7 +28,7 @@ use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::shape::is_blocked;
 
 /// A value for each lane.
-type Lanes<T> = [T; LANES];
+pub(super) type Lanes<T> = [T; LANES];
 
 /// Lanes that are idle before others take their place (`flights.rs`).
 const IDLE: u32 = 8;
@@ -105,6 +106,25 @@ impl<'a> Matter<'a> {
         }
     }
 
+    /// Where the albedo is looked up at these points; its texels are asked for.
+    #[inline(always)]
+    pub(super) fn reach(&self, p: &[Lanes<f32>; 3]) -> Stencils<LANES> {
+        let volume = self.volume;
+        if volume.filter == lookup::CONSTANT {
+            return Stencil::first().spread();
+        }
+        let mut unit = [[0.0; LANES]; 3];
+        for lane in 0..LANES {
+            let at = transform_point(&volume.world_to_unit, [p[0][lane], p[1][lane], p[2][lane]]);
+            for a in 0..3 {
+                unit[a][lane] = at[a];
+            }
+        }
+        let at = grid_stencils_rounding(volume.size, &unit);
+        prefetch_rows(self.albedo, &at, volume.size[3]);
+        at
+    }
+
     /// The volume whose values scatter.
     #[inline]
     pub(super) fn albedo_volume(&self) -> &'a VolumeRecord {
@@ -125,16 +145,19 @@ pub struct Walker {
     pub sampler: Sampler,
     /// Of a replay, the derivative by the path's radiance.
     pub d_radiance: Rgb<f32>,
+    /// Of a first walk, its number among those that leave notes.
+    pub number: u32,
     pub ended: bool,
 }
 
 /// Derivatives by the albedo, path by path: the walker's place, where it was looked up, and by each channel.
 pub type Send<'a> = dyn FnMut(usize, &Stencil, [f32; 3]) + 'a;
 
-/// Follows all walkers until they end or fly out; in the mode of a replay derivatives go to `send`. The mode is no constant:
-/// most of a walk is the same in all, and is compiled for each level once.
+/// Follows all walkers until they end or fly out. Before a replay their collisions are noted as long as there is room; in the
+/// mode of a replay derivatives go to `send`. The mode is no constant: most of a walk is the same in all, and is compiled for
+/// each level once.
 #[inline(always)]
-pub fn walk_side_by_side(mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
+pub fn walk_side_by_side(mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send) {
     let mut tracks = Tracks::idle();
     let mut ahead = tracks.samplers.look_ahead();
     let mut taken = 0;
@@ -149,12 +172,14 @@ pub fn walk_side_by_side(mode: u8, matter: &Matter, walkers: &mut [Walker], send
         let before = tracks.samplers;
         tracks.step(matter, &ahead);
         tracks.leave(&before, matter, walkers);
-        let at = tracks.reach(matter);
+        let at = matter.reach(&tracks.p);
         // While the texels are on their way.
         ahead = tracks.samplers.look_ahead();
         let albedo = matter.albedo_at(&at);
-        if mode == REPLAY {
-            tracks.send(&at, &albedo, send);
+        match mode {
+            GATHER => tracks.note(&albedo, walkers, notes),
+            REPLAY => tracks.send(&at, &albedo, send),
+            _ => {}
         }
         tracks.collide(mode, matter, &albedo);
         tracks.end_dead(walkers);
@@ -172,6 +197,8 @@ struct Tracks {
     survives: Lanes<u32>,
     /// The place of the path among the walkers.
     walker: Lanes<u32>,
+    /// The number by which its collisions are noted.
+    number: Lanes<u32>,
     /// The point of scattering, that of the next collision, and the direction between.
     origin: [Lanes<f32>; 3],
     p: [Lanes<f32>; 3],
@@ -195,6 +222,7 @@ impl Tracks {
             inside: [0; LANES],
             survives: [0; LANES],
             walker: [0; LANES],
+            number: [UNNOTED; LANES],
             origin: [[0.0; LANES]; 3],
             p: [[0.0; LANES]; 3],
             direction: [[0.0; LANES]; 3],
@@ -230,6 +258,7 @@ impl Tracks {
                 path,
                 sampler,
                 d_radiance,
+                number,
                 ..
             } = &walkers[*taken];
             for c in 0..3 {
@@ -245,6 +274,7 @@ impl Tracks {
             self.eta[lane] = path.eta;
             self.samplers.put(lane, sampler);
             self.walker[lane] = *taken as u32;
+            self.number[lane] = *number;
             self.live[lane] = 1;
             *taken += 1;
         }
@@ -438,24 +468,34 @@ impl Tracks {
         }
     }
 
-    /// Where the albedo is looked up at the collisions; its texels are asked for.
+    /// Notes the collisions for the replay. Where there is no room, their walks are made again.
     #[inline(always)]
-    fn reach(&self, matter: &Matter) -> Stencils<LANES> {
-        let volume = matter.volume;
-        if volume.filter == lookup::CONSTANT {
-            return Stencil::first().spread();
-        }
-        let mut unit = [[0.0; LANES]; 3];
+    fn note(&mut self, albedo: &[Lanes<f32>; 3], walkers: &mut [Walker], notes: &mut WalkNotes) {
+        let mut note = Note {
+            walk: [UNNOTED; LANES],
+            p: self.p,
+            albedo: *albedo,
+        };
+        let mut noted = 0;
         for lane in 0..LANES {
-            let p = [self.p[0][lane], self.p[1][lane], self.p[2][lane]];
-            let at = transform_point(&volume.world_to_unit, p);
-            for a in 0..3 {
-                unit[a][lane] = at[a];
+            let is_live = self.live[lane] != 0;
+            note.walk[lane] = if is_live { self.number[lane] } else { UNNOTED };
+            noted += u32::from(note.walk[lane] != UNNOTED);
+        }
+        for c in 0..3 {
+            for lane in 0..LANES {
+                let dark = self.zeros[c][lane] != 0;
+                note.albedo[c][lane] = if dark { f32::INFINITY } else { albedo[c][lane] };
             }
         }
-        let at = grid_stencils_rounding(volume.size, &unit);
-        prefetch_rows(matter.albedo, &at, volume.size[3]);
-        at
+        if noted > 0 && !notes.keep(&note) {
+            for lane in 0..LANES {
+                if self.live[lane] != 0 {
+                    self.number[lane] = UNNOTED;
+                    walkers[self.walker[lane] as usize].number = UNNOTED;
+                }
+            }
+        }
     }
 
     /// Sends the derivatives by the albedo: the radiance still to come over it.

@@ -8,6 +8,7 @@ use super::jacobian::RayJacobian;
 use super::next_event::Arrived;
 use super::surface::{Lighting, Turn};
 use super::tracking::{Flight, Flown};
+use super::walk_notes::Walked;
 use crate::resident::layout::medium as medium_flag;
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
@@ -18,6 +19,9 @@ use crate::transport::scene::shape::{Hit, Nearest};
 
 /// Capacity of the cache of a path: flights, and as many of each of the others.
 pub const CACHED: usize = 32;
+
+/// Likewise of random walks, whose ends are large, and of which few paths have more.
+const WALKS: usize = 8;
 
 /// The cache of one path.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub struct ReplayCache<N> {
     /// Nearest surfaces of segments, and what was found there.
     pub(super) nearest: Cached<Option<Nearest>>,
     pub(super) hits: Cached<Hit>,
+    /// How random walks ended that were made side by side with others.
+    pub(super) walks: Cached<Walked>,
     /// The radiance of an environment map where a path escapes, and its weight against next-event estimation.
     pub(super) skies: Cached<(Rgb<N>, f32)>,
     /// What is kept of rays where derivatives are carried by their Jacobians.
@@ -48,6 +54,7 @@ impl<N> ReplayCache<N> {
             turns: Cached::new(),
             nearest: Cached::new(),
             hits: Cached::new(),
+            walks: Cached::of(WALKS),
             skies: Cached::new(),
             rays: None,
         }
@@ -62,6 +69,7 @@ impl<N> ReplayCache<N> {
         self.turns.clear();
         self.nearest.clear();
         self.hits.clear();
+        self.walks.clear();
         self.skies.clear();
     }
 }
@@ -94,13 +102,19 @@ impl<N> Default for ReplayCache<N> {
 pub(super) struct Cached<T> {
     results: Vec<T>,
     recalled: usize,
+    capacity: usize,
 }
 
 impl<T> Cached<T> {
     fn new() -> Self {
+        Self::of(CACHED)
+    }
+
+    fn of(capacity: usize) -> Self {
         Self {
             results: Vec::new(),
             recalled: 0,
+            capacity,
         }
     }
 
@@ -118,10 +132,16 @@ impl<T: Copy> Cached<T> {
         self.recalled < self.results.len()
     }
 
+    /// Whether another result will be kept.
+    #[inline(always)]
+    pub(super) fn has_room(&self) -> bool {
+        self.results.len() < self.capacity
+    }
+
     /// Appends a result while there is room.
     #[inline]
     pub(super) fn store(&mut self, result: T) {
-        if self.results.len() < CACHED {
+        if self.has_room() {
             self.results.push(result);
         }
     }

@@ -13,7 +13,7 @@ use crate::transport::scene::beam::{Beam, axes};
 use crate::transport::scene::bsdf::BsdfSample;
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::{Drawn, light_color};
-use crate::transport::scene::motion::{Anchor, ByMoved, is_wanted, moved, moved_adjoint};
+use crate::transport::scene::motion::{Anchor, ByMoved, Seen, is_wanted, moved, moved_adjoint};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, SurfacePoint};
 use crate::transport::scene::tangent::derivatives;
@@ -61,7 +61,7 @@ impl<N> Trail<N> {
 
 /// The anchor of a point that a path meets: its first is seen by the camera.
 #[inline]
-fn anchor(scene: &SceneView, hit: &Hit, turnable: Option<[f32; 3]>, seen: Option<[f32; 3]>) -> Anchor {
+fn anchor(scene: &SceneView, hit: &Hit, turnable: Option<[f32; 3]>, seen: Option<Seen>) -> Anchor {
     Anchor {
         hit: *hit,
         along: turnable.unwrap_or_else(|| derivatives(scene, hit)[0]),
@@ -74,7 +74,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     #[inline]
     fn here(&self, at: &Interaction) -> Anchor {
         let turnable = at.record(self.scene).flags & bsdf::ANISOTROPIC == 0;
-        let seen = self.trail.0.is_none().then_some(at.incoming);
+        let seen = Seen::new(self.scene, at.incoming, self.path.sensor);
+        let seen = self.trail.0.is_none().then_some(seen);
         anchor(self.scene, &at.hit, turnable.then_some(at.s), seen)
     }
 
@@ -166,7 +167,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if self.trail.0.is_some() || record.texture == NONE {
             return none;
         }
-        let anchor = anchor(scene, hit, Some(hit.normal), Some(self.path.direction));
+        let seen = Seen::new(scene, self.path.direction, self.path.sensor);
+        let anchor = anchor(scene, hit, Some(hit.normal), Some(seen));
         let color = light_color(fields, record);
         let slopes = texture_slopes(&scene.textures[record.texture as usize], hit.point.uv)
             .each(|at| texture_eval(fields.integrand(at.slot), &at) * color);

@@ -1,6 +1,6 @@
 //! Rays of a perspective camera with OpenCV's lens distortions, undistorted by Newton's method.
 
-use crate::resident::layout::{Rows, SensorRecord, distortion};
+use crate::resident::layout::{NONE, Rows, SensorRecord, distortion};
 
 /// A ray in world space; `direction` is a unit vector and t runs from `near` to `far`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -9,6 +9,8 @@ pub struct Ray {
     pub direction: [f32; 3],
     pub near: f32,
     pub far: f32,
+    /// The number of its sensor, where that is known.
+    pub sensor: u32,
 }
 
 /// Applies the linear part of an affine map.
@@ -59,6 +61,7 @@ pub fn camera_ray(sensor: &SensorRecord, x: f32, y: f32) -> Option<Ray> {
         direction: normalize(transform_vector(&sensor.to_world, local)),
         near: sensor.near_clip * length,
         far: sensor.far_clip * length,
+        sensor: NONE,
     })
 }
 

@@ -1,5 +1,6 @@
 //! From pixels and random numbers to rays.
 
+pub mod angle;
 pub mod camera;
 pub mod film;
 pub mod pixel;

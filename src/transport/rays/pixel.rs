@@ -122,12 +122,13 @@ pub fn sample_ray(scene: &SceneRecord, record: &SensorRecord, pixel: Pixel, key:
     let (column, row) = (pixel.index % record.width, pixel.index / record.width);
     let x = filter_sample(scene, record, column, record.width, u[0]);
     let y = filter_sample(scene, record, row, record.height, u[1]);
-    let ray = if record.kind == sensor::PERSPECTIVE {
+    let mut ray = if record.kind == sensor::PERSPECTIVE {
         camera_ray(record, x.position, y.position)?
     } else {
         counter.block = LENS;
         sensor_ray(record, x.position, y.position, random_uniform(key, counter))?
     };
+    ray.sensor = pixel.sensor;
     Some(Sampled {
         ray,
         jitter: u[2],

@@ -3,7 +3,7 @@
 use super::camera::{Ray, camera_ray, normalize, transform_point, transform_vector};
 use super::sampler::{along, around, circle, dot};
 use crate::each::EachEntry;
-use crate::resident::layout::{SensorRecord, area, sensor};
+use crate::resident::layout::{NONE, SensorRecord, area, sensor};
 
 /// The length of rays that nothing bounds.
 pub const RAY_LENGTH: f32 = 1e30;
@@ -43,6 +43,7 @@ pub fn sensor_ray(record: &SensorRecord, x: f32, y: f32, u: [f32; 4]) -> Option<
                 direction: around(normal, (1.0 - u[2]).sqrt(), u[3]),
                 near: 0.0,
                 far: RAY_LENGTH,
+                sensor: NONE,
             })
         }
         _ => {
@@ -52,6 +53,7 @@ pub fn sensor_ray(record: &SensorRecord, x: f32, y: f32, u: [f32; 4]) -> Option<
                 direction,
                 near: 0.0,
                 far: RAY_LENGTH,
+                sensor: NONE,
             })
         }
     }
@@ -81,6 +83,7 @@ fn thinlens_ray(record: &SensorRecord, ray: &Ray, u: f32, v: f32) -> Ray {
         direction: normalize(span),
         near: record.near_clip * length,
         far: record.far_clip * length,
+        sensor: NONE,
     }
 }
 
@@ -94,6 +97,7 @@ fn orthographic_ray(record: &SensorRecord, x: f32, y: f32) -> Ray {
         direction: forward(record),
         near: 0.0,
         far: record.far_clip - record.near_clip,
+        sensor: NONE,
     }
 }
 

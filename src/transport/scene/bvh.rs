@@ -61,7 +61,7 @@ pub const BOX_TOLERANCE: f32 = 8.0 * f32::EPSILON;
 pub const MIN_DIRECTION: f32 = 1e-20;
 
 /// Set in triangles' numbers, so that those of surfaces are lower.
-const TRIANGLE: u32 = 1 << 31;
+pub(super) const TRIANGLE: u32 = 1 << 31;
 
 /// Size of the traversal stack: all children but the visited one, for every node on the way down.
 const WAITING: usize = (WIDTH - 1) * MAX_LEVELS + 1;
@@ -165,43 +165,69 @@ pub fn intersect(bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> Option<Hit> 
 /// [`intersect`] with an instruction set from [`Level::all`].
 #[inline]
 pub fn intersect_at(level: Level, bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> Option<Hit> {
-    match level {
-        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, false>(bvh, ray, surfaces),
-        // SAFETY: the processor has the level.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { walk_avx2::<_, false>(bvh, ray, surfaces) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { walk_avx512::<_, false>(bvh, ray, surfaces) },
-    }
+    search::<_, false>(level, bvh, ray, surfaces, &Start::ROOT)
 }
 
 /// Whether there is any hit: [`intersect`] without the search for the nearest.
 #[inline]
 pub fn is_blocked(bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> bool {
-    let hit = match Level::widest() {
-        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, true>(bvh, ray, surfaces),
+    search::<_, true>(Level::widest(), bvh, ray, surfaces, &Start::ROOT).is_some()
+}
+
+/// [`intersect`] with triangles below a child that are nearer than one of this number, or zero, at the end of the ray.
+#[inline]
+pub(super) fn intersect_below(bvh: &Bvh, ray: &Ray, child: u32, number: u32) -> Option<Hit> {
+    search::<_, false>(Level::widest(), bvh, ray, &TrianglesAlone, &Start { child, number })
+}
+
+/// [`is_blocked`] by triangles below a child.
+#[inline]
+pub(super) fn is_blocked_below(bvh: &Bvh, ray: &Ray, child: u32) -> bool {
+    search::<_, true>(Level::widest(), bvh, ray, &TrianglesAlone, &Start { child, number: 0 }).is_some()
+}
+
+/// Where a search begins.
+struct Start {
+    /// The child that it looks below.
+    child: u32,
+    /// The number of what is known to be hit at the end of the ray; zero if nothing is.
+    number: u32,
+}
+
+impl Start {
+    const ROOT: Self = Self { child: 0, number: 0 };
+}
+
+#[inline]
+fn search<M: Surfaces, const ANY: bool>(
+    level: Level,
+    bvh: &Bvh,
+    ray: &Ray,
+    surfaces: &M,
+    start: &Start,
+) -> Option<Hit> {
+    match level {
+        Level::Baseline => walk::<Plain<WIDTH>, Plain<BLOCK>, _, ANY>(bvh, ray, surfaces, start),
         // SAFETY: the processor has the level.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { walk_avx2::<_, true>(bvh, ray, surfaces) },
+        Level::Avx2 => unsafe { walk_avx2::<_, ANY>(bvh, ray, surfaces, start) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { walk_avx512::<_, true>(bvh, ray, surfaces) },
-    };
-    hit.is_some()
+        Level::Avx512 => unsafe { walk_avx512::<_, ANY>(bvh, ray, surfaces, start) },
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1")]
-fn walk_avx2<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M) -> Option<Hit> {
-    walk::<Avx, Sse, M, ANY>(bvh, ray, surfaces)
+fn walk_avx2<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M, start: &Start) -> Option<Hit> {
+    walk::<Avx, Sse, M, ANY>(bvh, ray, surfaces, start)
 }
 
 /// The same vector types: AVX-512 adds mask registers and doubles the number of vector registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,avx512f,avx512vl,avx512dq")]
-fn walk_avx512<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M) -> Option<Hit> {
-    walk::<Avx, Sse, M, ANY>(bvh, ray, surfaces)
+fn walk_avx512<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M, start: &Start) -> Option<Hit> {
+    walk::<Avx, Sse, M, ANY>(bvh, ray, surfaces, start)
 }
 
 /// Values of a ray that box and triangle tests share.
@@ -279,7 +305,7 @@ impl Prepared {
 /// The nearest hit found so far.
 struct Best {
     t: f32,
-    /// Zero without a hit, so that a hit at exactly `t_max` does not count.
+    /// Zero without a hit, so that one at exactly `t_max` does not count.
     number: u32,
     hit: Option<Hit>,
 }
@@ -295,7 +321,7 @@ impl Best {
 
 /// Traverses the BVH: the nearest hit, or with `ANY` the first one found.
 #[inline(always)]
-fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M) -> Option<Hit>
+fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M, start: &Start) -> Option<Hit>
 where
     V: Lanes<WIDTH>,
     T: Lanes<BLOCK>,
@@ -307,13 +333,13 @@ where
     let prepared = Prepared::new(&bvh.bounds, ray);
     let mut best = Best {
         t: ray.t_max.min(FAR),
-        number: 0,
+        number: start.number,
         hit: None,
     };
     // Entry distance and child in one integer: the bit patterns of positive floats are ordered like their values.
     let mut waiting = [MaybeUninit::<u64>::uninit(); WAITING];
     let mut depth = 0;
-    let mut at = 0u32;
+    let mut at = start.child;
     loop {
         let index = (at & !child::KIND) as usize;
         match at & child::KIND {
@@ -392,7 +418,7 @@ where
 
 /// Prefetches a child into the cache, so that the memory latencies of siblings overlap.
 #[inline(always)]
-fn prefetch(bvh: &Bvh, child: u32) {
+pub(super) fn prefetch(bvh: &Bvh, child: u32) {
     const LINE: usize = 64;
     let index = (child & !child::KIND) as usize;
     let (start, size) = match child & child::KIND {

@@ -8,12 +8,12 @@ use super::shape::SurfacePoint;
 use super::texture::{stencil, texture_adjoint, texture_eval};
 use crate::each::EachEntry;
 use crate::resident::environment::{cells, first_of_row, first_weight};
-use crate::resident::layout::{LightRecord, NONE, light};
-use crate::transport::lookup::background::{EnvStencil, env_cell, env_stencil};
+use crate::resident::layout::{LightRecord, NONE, Rows, light};
+use crate::transport::lookup::background::{EnvStencil, env_cell, env_position};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
-use crate::transport::rays::sampler::{Sampler, dot};
+use crate::transport::rays::sampler::{Sampler, circle, dot};
 
 /// The largest float below one.
 pub const BELOW_ONE: f32 = 0.999_999_94;
@@ -84,7 +84,7 @@ pub fn choose_light(scene: &SceneView, u: f32) -> (u32, f32) {
 }
 
 /// A pdf times the probability with which [`light_sample`] chooses the light.
-#[inline]
+#[inline(always)]
 pub(super) fn with_choice(scene: &SceneView, record: &LightRecord, pdf: f32) -> f32 {
     match scene.settings.weighted {
         0 => pdf / scene.settings.lights as f32,
@@ -180,17 +180,9 @@ pub fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
     let (row, v) = draw(&scene.tables[..rows + 1], u[1]);
     let (column, u) = draw(&scene.tables[first_of_row(size, row)..][..columns + 1], u[0]);
     let cell = [column as u32, row as u32];
-    let [w00, w10, w01, w11] = texel_weights(scene, &env_cell(size, cell, [0.0; 2]));
-    let fy = sample_linear(v, w00 + w10, w01 + w11);
-    let fx = sample_linear(u, w00 + (w01 - w00) * fy, w10 + (w11 - w10) * fy);
-    let x = (column as f32 + fx + 0.5) / columns as f32;
-    let theta = (row as f32 + fy) / rows as f32 * std::f32::consts::PI;
-    let (sine, cosine) = theta.sin_cos();
-    let phi = 2.0 * std::f32::consts::PI * x;
-    // u = atan2(x, -z) / 2 pi
-    let local = [phi.sin() * sine, cosine, -phi.cos() * sine];
-    let direction = normalize(from_environment(scene, local));
-    let pdf = envmap_stencil_pdf(scene, &env_cell(size, cell, [fx, fy]), sine);
+    let place = place_in_cell([u, v], texel_weights(scene, &env_cell(size, cell, [0.0; 2])));
+    let (direction, sine) = MapFrame::of(scene).direction(cell, place);
+    let pdf = envmap_stencil_pdf(scene, &EnvPlace::new(size, cell, place, sine));
     (pdf > 0.0).then_some(Drawn {
         light: 0,
         direction,
@@ -202,8 +194,54 @@ pub fn sample_envmap(scene: &SceneView, u: [f32; 2]) -> Option<Drawn> {
     })
 }
 
+/// A point of a cell between texels of these weights.
+#[inline(always)]
+pub(super) fn place_in_cell([u, v]: [f32; 2], [w00, w10, w01, w11]: [f32; 4]) -> [f32; 2] {
+    let fy = sample_linear(v, w00 + w10, w01 + w11);
+    let fx = sample_linear(u, w00 + (w01 - w00) * fy, w10 + (w11 - w10) * fy);
+    [fx, fy]
+}
+
+/// How an environment map lies in the world, and its size in texels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MapFrame {
+    pub size: [u32; 2],
+    world_to_env: Rows,
+}
+
+impl MapFrame {
+    #[inline(always)]
+    pub(super) fn of(scene: &SceneView) -> Self {
+        Self {
+            size: scene.common.env_size,
+            world_to_env: scene.common.world_to_env,
+        }
+    }
+
+    /// The direction in the world of a point of a cell, and the sine of its polar angle on the map.
+    #[inline(always)]
+    pub(super) fn direction(&self, cell: [u32; 2], [fx, fy]: [f32; 2]) -> ([f32; 3], f32) {
+        let [columns, rows] = cells(self.size).each(|n| n as u32 as f32);
+        let [column, row] = cell.each(|n| n as i32 as f32);
+        let [cosine, sine] = circle(0.5 * ((row + fy) / rows));
+        // u = atan2(x, -z) / 2 pi
+        let [z, x] = circle((column + fx + 0.5) / columns);
+        let direction = normalize(from_environment(&self.world_to_env, [x * sine, cosine, -z * sine]));
+        (direction, sine)
+    }
+
+    /// The place of the direction `d` of the world.
+    #[inline(always)]
+    pub(super) fn place(&self, d: [f32; 3]) -> EnvPlace {
+        let local = normalize(transform_vector(&self.world_to_env, d));
+        let (cell, place) = env_position(self.size, local);
+        let sine = (local[0] * local[0] + local[2] * local[2]).sqrt();
+        EnvPlace::new(self.size, cell, place, sine)
+    }
+}
+
 /// Samples a number in [0, 1) whose pdf is linear from `a` to `b`, both positive.
-#[inline]
+#[inline(always)]
 fn sample_linear(u: f32, a: f32, b: f32) -> f32 {
     let root = (a * a + (b * b - a * a) * u).sqrt();
     (u * (a + b) / (a + root)).min(BELOW_ONE)
@@ -217,9 +255,8 @@ fn texel_weights(scene: &SceneView, at: &EnvStencil) -> [f32; 4] {
 }
 
 /// Rotates a direction from the map's frame to the world: the inverse of a rotation is its transpose.
-#[inline]
-fn from_environment(scene: &SceneView, d: [f32; 3]) -> [f32; 3] {
-    let m = &scene.common.world_to_env;
+#[inline(always)]
+fn from_environment(m: &Rows, d: [f32; 3]) -> [f32; 3] {
     [0, 1, 2].each(|a| m[0][a] * d[0] + m[1][a] * d[1] + m[2][a] * d[2])
 }
 
@@ -240,24 +277,34 @@ pub(super) fn draw(table: &[f32], u: f32) -> (usize, f32) {
     (low, place.clamp(0.0, BELOW_ONE))
 }
 
-/// The pdf by solid angle at a position of the map, without the probability of choosing it among the lights; `sine` is
-/// that of the polar angle.
+/// The pdf by solid angle at a place of the map, without the probability of choosing it among the lights.
 #[inline]
-fn envmap_stencil_pdf(scene: &SceneView, at: &EnvStencil, sine: f32) -> f32 {
+fn envmap_stencil_pdf(scene: &SceneView, place: &EnvPlace) -> f32 {
     let size = scene.common.env_size;
     let [columns, rows] = cells(size);
-    let (row, column) = ((at.texels[0] / size[0]) as usize, (at.texels[0] % size[0]) as usize);
+    let [column, row] = place.cell.each(|n| n as usize);
     let of_row = scene.tables[row + 1] - scene.tables[row];
     let start = first_of_row(size, row) + column;
     let of_cell = scene.tables[start + 1] - scene.tables[start];
+    let relative = relative_weight(texel_weights(scene, &place.at), place.at.weights);
+    of_row * of_cell * (columns * rows) as f32 * relative / area_of_map(place.sine)
+}
+
+/// The mean of texels' weights, weighted by a stencil, over their plain mean.
+#[inline(always)]
+pub(super) fn relative_weight(texels: [f32; 4], stencil: [f32; 4]) -> f32 {
     let (mut here, mut sum) = (0.0, 0.0);
-    let weights = texel_weights(scene, at);
     for k in 0..4 {
-        here += weights[k] * at.weights[k];
-        sum += weights[k];
+        here += texels[k] * stencil[k];
+        sum += texels[k];
     }
-    let area = 2.0 * std::f32::consts::PI * std::f32::consts::PI * sine.max(1e-9);
-    of_row * of_cell * (columns * rows) as f32 * (4.0 * here / sum) / area
+    4.0 * here / sum
+}
+
+/// Solid angle per unit of a map's u times v where the polar angle has this sine.
+#[inline(always)]
+pub(super) fn area_of_map(sine: f32) -> f32 {
+    2.0 * PI * PI * sine.max(1e-9)
 }
 
 /// The pdf with which [`light_sample`] draws the direction `d` towards the environment map; 0 without one.
@@ -266,34 +313,25 @@ pub fn envmap_pdf(scene: &SceneView, d: [f32; 3]) -> f32 {
     if scene.settings.environment == NONE {
         return 0.0;
     }
-    envmap_pdf_at(scene, &env_place_of(scene, d))
-}
-
-/// Where a direction lies on the environment map, and the sine of its polar angle there.
-#[derive(Debug, Clone, Copy)]
-pub struct EnvPlace {
-    pub at: EnvStencil,
-    sine: f32,
-}
-
-/// The place of the direction `d`.
-#[inline]
-pub fn env_place_of(scene: &SceneView, d: [f32; 3]) -> EnvPlace {
-    let local = normalize(transform_vector(&scene.common.world_to_env, d));
-    EnvPlace {
-        at: env_stencil(scene.common.env_size, local),
-        sine: (local[0] * local[0] + local[2] * local[2]).sqrt(),
-    }
-}
-
-/// [`envmap_pdf`] of a direction at this place.
-#[inline]
-pub fn envmap_pdf_at(scene: &SceneView, place: &EnvPlace) -> f32 {
-    if scene.settings.environment == NONE {
-        return 0.0;
-    }
     let record = &scene.lights[scene.settings.environment as usize];
-    with_choice(scene, record, envmap_stencil_pdf(scene, &place.at, place.sine))
+    with_choice(scene, record, envmap_stencil_pdf(scene, &MapFrame::of(scene).place(d)))
+}
+
+/// Where a direction lies on the environment map: its cell, the texels around it, and the sine of its polar angle there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EnvPlace {
+    pub cell: [u32; 2],
+    pub at: EnvStencil,
+    pub sine: f32,
+}
+
+impl EnvPlace {
+    /// A place in a cell of a map of `size` texels.
+    #[inline(always)]
+    pub(super) fn new(size: [u32; 2], cell: [u32; 2], place: [f32; 2], sine: f32) -> Self {
+        let at = env_cell(size, cell, place);
+        Self { cell, at, sine }
+    }
 }
 
 /// Radiance, intensity or irradiance of a light other than the environment map, whose texture is looked up at `point`.

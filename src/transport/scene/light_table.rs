@@ -12,7 +12,7 @@ use crate::resident::paths::PathScene;
 /// lights.
 pub fn sampling_tables(scene: &SceneRecord, paths: &PathScene, values: &[&[f32]]) -> Vec<f32> {
     let mut tables = match scene.background {
-        background::ENVMAP => environment_table(scene.env_size, values[paths.background as usize]),
+        background::ENVMAP => environment_table(scene.env_size, values[paths.background as usize], paths.compensated),
         _ => Vec::new(),
     };
     for light in paths.lights.iter().filter(|light| light.cells[0] > 0) {

@@ -22,3 +22,4 @@ pub mod tables;
 pub mod tangent;
 pub mod texture;
 pub mod three_point;
+pub mod vertices;

@@ -1,14 +1,15 @@
 //! How points of surfaces move with the parameters of their places, and the derivatives by these (docs/method.md,
 //! section 21).
 //!
-//! A drawn point follows its surface. A point that the camera sees moves along the camera's ray instead, which stands
-//! still, so that it moves over the surface. All of it is given as a change from where the records have the point, which
+//! A drawn point follows its surface. A point that the camera sees stays on the camera's ray instead, which moves with the
+//! camera alone, so that it moves over the surface. All of it is given as a change from where the records have the point, which
 //! is exactly zero for the values that the records were made from.
 
 use super::bsdf::local::{inner, lift, outer};
 use super::records::{Fields, SceneView, Sink};
 use super::shape::Hit;
 use super::tangent::{Slopes, slopes};
+use super::vertices::{moved_triangle, moved_triangle_adjoint, triangle_area, turned_normal, turned_normal_adjoint};
 use crate::each::EachEntry;
 use crate::resident::layout::NONE;
 use crate::resident::motion::Motion;
@@ -57,8 +58,48 @@ pub struct Anchor {
     pub hit: Hit,
     /// ∂p/∂u.
     pub along: [f32; 3],
-    /// The direction of the camera's ray that sees it; none of a drawn point.
-    pub seen: Option<[f32; 3]>,
+    /// What sees it; none of a drawn point.
+    pub seen: Option<Seen>,
+}
+
+/// A camera's ray: its direction, and what moves the camera, among the motions of a scene.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    pub ray: [f32; 3],
+    pub camera: u32,
+}
+
+impl Seen {
+    /// Along the ray of this sensor of the scene.
+    #[inline]
+    pub fn new(scene: &SceneView, ray: [f32; 3], sensor: u32) -> Self {
+        let first = (scene.surfaces.len() + scene.lights.len()) as u32;
+        Self {
+            ray,
+            camera: first.saturating_add(sensor),
+        }
+    }
+
+    /// Whether the camera moves.
+    #[inline]
+    fn moves(&self, scene: &SceneView) -> bool {
+        scene.motions.get(self.camera as usize).is_some_and(Option::is_some)
+    }
+
+    /// The place on the ray of a point that is seen, as a part of the camera, whose tangent is the ray.
+    #[inline]
+    fn anchor(&self, hit: &Hit) -> Anchor {
+        Anchor {
+            hit: Hit {
+                surface: self.camera,
+                normal: self.ray,
+                shading: self.ray,
+                ..*hit
+            },
+            along: self.ray,
+            seen: None,
+        }
+    }
 }
 
 /// `v` times a number.
@@ -229,6 +270,50 @@ fn arm<N: Number>(motion: &Motion, pose: &Pose<N>, hit: &Hit) -> [N; 3] {
 /// may differ from what the records have, by rounding.
 #[inline(never)]
 pub fn moved<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &Anchor) -> [Moved<N>; 2] {
+    let [follows, still] = followed(scene, fields, anchor);
+    match anchor.seen {
+        Some(seen) if seen.moves(scene) || motion_of(scene, &anchor.hit).is_some() => {
+            [slide(scene, fields, anchor, &seen, &follows), still]
+        }
+        _ => [follows, still],
+    }
+}
+
+/// How the ray that a camera sees a point by has moved: the place of the point on it, and its direction.
+#[inline]
+pub fn moved_ray<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, seen: &Seen, hit: &Hit) -> [[N; 3]; 2] {
+    match seen.moves(scene) {
+        false => [[N::lift(0.0); 3]; 2],
+        true => {
+            let [now, _] = followed(scene, fields, &seen.anchor(hit));
+            [now.p, now.tangent]
+        }
+    }
+}
+
+/// The adjoint of [`moved_ray`].
+#[inline]
+pub fn moved_ray_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    seen: &Seen,
+    hit: &Hit,
+    [p, tangent]: [[N; 3]; 2],
+    sink: &mut S,
+) {
+    if seen.moves(scene) {
+        let d = ByMoved {
+            p,
+            tangent,
+            ..ByMoved::zero()
+        };
+        followed_adjoint(scene, fields, &seen.anchor(hit), &d, sink);
+    }
+}
+
+/// [`moved`] of a point that follows its surface.
+#[inline]
+fn followed<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &Anchor) -> [Moved<N>; 2] {
     let hit = &anchor.hit;
     let mut still = Moved {
         p: [N::lift(0.0); 3],
@@ -243,12 +328,9 @@ pub fn moved<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &An
     if motion.normals != NONE {
         return [turned_normal(scene, fields, anchor, motion.normals, still), still];
     }
-    if motion.vertices != NONE {
-        let [follows, rest] = moved_triangle(scene, fields, anchor, motion.vertices, still);
-        return match anchor.seen {
-            None => [follows, rest],
-            Some(ray) => [slide(scene, anchor, ray, &follows), rest],
-        };
+    if motion.mesh != NONE {
+        let mesh = &scene.meshes[motion.mesh as usize];
+        return moved_triangle(scene, fields, anchor, mesh, still);
     }
     let (before, after) = (recorded(fields, motion), now(fields, motion));
     // Take each vector back to before it was turned and scaled, then forth.
@@ -272,18 +354,22 @@ pub fn moved<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &An
         tangent: change(there(lift(anchor.along), |pose| pose.scale)),
         uv: still.uv,
     };
-    match anchor.seen {
-        None => [follows, still],
-        Some(ray) => [slide(scene, anchor, ray, &follows), still],
-    }
+    [follows, still]
 }
 
 /// A point that moves along a ray instead of following its surface.
 #[inline]
-fn slide<N: Number>(scene: &SceneView, anchor: &Anchor, ray: [f32; 3], follows: &Moved<N>) -> Moved<N> {
-    let ray = lift(ray);
-    let along = inner(follows.area, follows.p) / inner(follows.area, ray);
-    let p = scaled(ray, along);
+fn slide<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    anchor: &Anchor,
+    seen: &Seen,
+    follows: &Moved<N>,
+) -> Moved<N> {
+    let [beside, turned] = moved_ray(scene, fields, seen, &anchor.hit);
+    let ray = plus(lift(seen.ray), turned);
+    let along = inner(follows.area, minus(follows.p, beside)) / inner(follows.area, ray);
+    let p = plus(beside, scaled(ray, along));
     let over = minus(p, follows.p);
     let Slopes { normal, tangent, uv } = slopes(scene, &anchor.hit);
     Moved {
@@ -295,21 +381,29 @@ fn slide<N: Number>(scene: &SceneView, anchor: &Anchor, ray: [f32; 3], follows: 
     }
 }
 
-/// The adjoint of [`slide`] at rest: the derivatives by a point that follows its surface.
+/// The adjoint of [`slide`] at rest: the derivatives by a point that follows its surface. Those by the camera are sent.
 #[inline]
-fn slide_adjoint<N: Number>(
+fn slide_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
+    fields: &F,
     anchor: &Anchor,
-    ray: [f32; 3],
-    area: [N; 3],
+    seen: &Seen,
     d: &ByMoved<N>,
+    sink: &mut S,
 ) -> ByMoved<N> {
-    let ray = lift(ray);
+    let ray = lift(seen.ray);
+    let mesh = motion_of(scene, &anchor.hit).and_then(|motion| scene.meshes.get(motion.mesh as usize));
+    let area = match mesh {
+        Some(mesh) => triangle_area(scene, fields, anchor, mesh),
+        None => lift(anchor.hit.normal),
+    };
     let by_over = by_moving_over(scene, &anchor.hit, d);
     let by_p = plus(d.p, by_over);
-    let along = inner(ray, by_p) / inner(area, ray);
+    let across = scaled(area, inner(ray, by_p) / inner(area, ray));
+    let by_ray = [minus(by_p, across), [N::lift(0.0); 3]];
+    moved_ray_adjoint(scene, fields, seen, &anchor.hit, by_ray, sink);
     ByMoved {
-        p: minus(scaled(area, along), by_over),
+        p: minus(across, by_over),
         uv: [N::lift(0.0); 2],
         ..*d
     }
@@ -332,22 +426,37 @@ pub fn by_moving_over<N: Number>(scene: &SceneView, hit: &Hit, d: &ByMoved<N>) -
 /// Whether `sink` needs derivatives by how an anchor's surface moves.
 #[inline]
 pub fn is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, anchor: &Anchor, sink: &S) -> bool {
-    motion_of(scene, &anchor.hit).is_some_and(|motion| {
-        [
-            motion.translate,
-            motion.rotate,
-            motion.scale,
-            motion.vertices,
-            motion.normals,
-        ]
-        .into_iter()
-        .any(|slot| slot != NONE && sink.wants(slot))
-    })
+    let camera = anchor.seen.and_then(|seen| *scene.motions.get(seen.camera as usize)?);
+    let wanted = |motion: &Motion| {
+        let mesh = scene.meshes.get(motion.mesh as usize).map_or(NONE, |mesh| mesh.slot);
+        [motion.translate, motion.rotate, motion.scale, motion.normals, mesh]
+            .into_iter()
+            .any(|slot| slot != NONE && sink.wants(slot))
+    };
+    camera.as_ref().is_some_and(wanted) || motion_of(scene, &anchor.hit).is_some_and(wanted)
 }
 
 /// The adjoint of [`moved`] at the values that the records were made from.
 #[inline(never)]
 pub fn moved_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    anchor: &Anchor,
+    d: &ByMoved<N>,
+    sink: &mut S,
+) {
+    match anchor.seen {
+        Some(seen) if seen.moves(scene) || motion_of(scene, &anchor.hit).is_some() => {
+            let d = slide_adjoint(scene, fields, anchor, &seen, d, sink);
+            followed_adjoint(scene, fields, anchor, &d, sink);
+        }
+        _ => followed_adjoint(scene, fields, anchor, d, sink),
+    }
+}
+
+/// The adjoint of [`followed`].
+#[inline]
+fn followed_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
     fields: &F,
     anchor: &Anchor,
@@ -360,8 +469,9 @@ pub fn moved_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     if motion.normals != NONE {
         return turned_normal_adjoint(scene, fields, anchor, motion.normals, d, sink);
     }
-    if motion.vertices != NONE {
-        return moved_triangle_adjoint(scene, fields, anchor, motion.vertices, d, sink);
+    if motion.mesh != NONE {
+        let mesh = &scene.meshes[motion.mesh as usize];
+        return moved_triangle_adjoint(scene, fields, anchor, mesh, d, sink);
     }
     let pose = recorded(fields, motion);
     let hit = &anchor.hit;
@@ -369,10 +479,6 @@ pub fn moved_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
         let growth = pose.growth();
         let rest = times(pose.unturned(lift(hit.normal)), growth.each(N::recip));
         apply(&pose.turn, times(rest, growth))
-    };
-    let d = match anchor.seen {
-        None => *d,
-        Some(ray) => slide_adjoint(scene, anchor, ray, area, d),
     };
     let normal = lift(hit.shading);
     let turned = [
@@ -413,168 +519,5 @@ pub fn moved_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
             }
             false => sink.entries(motion.scale, 0, by_scale, 3),
         }
-    }
-}
-
-/// A triangle whose vertices or normals are parameters: their entries, the shares of a point in them, and how ∂p/∂u
-/// follows from the edges.
-struct Corners {
-    entries: [u32; 3],
-    shares: [f32; 3],
-    along: [f32; 2],
-    /// -1 if normals are flipped.
-    side: f32,
-}
-
-#[inline]
-fn corners_of(scene: &SceneView, hit: &Hit) -> Corners {
-    let corner = &scene.corners[hit.point.triangle as usize];
-    let [to_b, to_c] = hit.point.weights;
-    let [u, v, x, y] = corner.uv_ab;
-    let [[du1, dv1], [du2, dv2]] = [[x - u, y - v], [corner.uv_c[0] - u, corner.uv_c[1] - v]];
-    let determinant = du1 * dv2 - dv1 * du2;
-    Corners {
-        entries: corner.vertices().each(|v| 3 * v),
-        shares: [1.0 - to_b - to_c, to_b, to_c],
-        along: match determinant == 0.0 {
-            true => [1.0, 0.0],
-            false => [dv2 / determinant, -dv1 / determinant],
-        },
-        side: scene.surfaces[hit.surface as usize].side,
-    }
-}
-
-impl Corners {
-    /// The three vectors that `values` have for the corners.
-    #[inline]
-    fn of<N: Number>(&self, values: impl Fn(usize) -> N) -> [[N; 3]; 3] {
-        self.entries
-            .each(|first| [0, 1, 2].each(|a| values(first as usize + a)))
-    }
-
-    /// The mean of three vectors at the point, on the side of the normals.
-    #[inline]
-    fn mean<N: Number>(&self, vectors: [[N; 3]; 3]) -> [N; 3] {
-        let mut mean = [N::lift(0.0); 3];
-        for (vector, share) in vectors.into_iter().zip(self.shares) {
-            mean = plus(mean, scaled(vector, N::lift(self.side * share)));
-        }
-        mean
-    }
-}
-
-/// A point that stays, where the normals of its triangle's corners turn.
-#[inline]
-fn turned_normal<N: Number, F: Fields<N>>(
-    scene: &SceneView,
-    fields: &F,
-    anchor: &Anchor,
-    slot: u32,
-    still: Moved<N>,
-) -> Moved<N> {
-    let corners = corners_of(scene, &anchor.hit);
-    let old = corners.mean(corners.of(|i| N::lift(fields.sampling(slot)[i])));
-    let new = corners.mean(corners.of(|i| fields.integrand(slot)[i]));
-    // Where they cancel out, the face's own normal is taken.
-    if inner(old, old).value() == 0.0 {
-        return still;
-    }
-    Moved {
-        normal: minus(direction(new), direction(old)),
-        ..still
-    }
-}
-
-/// The adjoint of [`turned_normal`].
-#[inline]
-fn turned_normal_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
-    scene: &SceneView,
-    fields: &F,
-    anchor: &Anchor,
-    slot: u32,
-    d: &ByMoved<N>,
-    sink: &mut S,
-) {
-    let corners = corners_of(scene, &anchor.hit);
-    let normal = corners.mean(corners.of(|i| N::lift(fields.sampling(slot)[i])));
-    if inner(normal, normal).value() == 0.0 {
-        return;
-    }
-    let by_mean = direction_adjoint(normal, d.normal);
-    for (first, share) in corners.entries.into_iter().zip(corners.shares) {
-        sink.entries(slot, first, scaled(by_mean, N::lift(corners.side * share)), 3);
-    }
-}
-
-/// The two edges of a triangle from its first vertex.
-#[inline]
-fn edges<N: Number>([a, b, c]: [[N; 3]; 3]) -> [[N; 3]; 2] {
-    [minus(b, a), minus(c, a)]
-}
-
-/// [`moved`] of a point that follows the vertices of its triangle.
-#[inline]
-fn moved_triangle<N: Number, F: Fields<N>>(
-    scene: &SceneView,
-    fields: &F,
-    anchor: &Anchor,
-    slot: u32,
-    mut still: Moved<N>,
-) -> [Moved<N>; 2] {
-    let corners = corners_of(scene, &anchor.hit);
-    let old = corners.of(|i| N::lift(fields.sampling(slot)[i]));
-    let new = corners.of(|i| fields.integrand(slot)[i]);
-    let [old_edges, new_edges] = [old, new].each(edges);
-    let face = |[ab, ac]: [[N; 3]; 2]| scaled(outer(ab, ac), N::lift(corners.side));
-    let along = |[ab, ac]: [[N; 3]; 2]| {
-        plus(
-            scaled(ab, N::lift(corners.along[0])),
-            scaled(ac, N::lift(corners.along[1])),
-        )
-    };
-    let mut p = [N::lift(0.0); 3];
-    for k in 0..3 {
-        p = plus(p, scaled(minus(new[k], old[k]), N::lift(corners.shares[k])));
-    }
-    still.area = face(old_edges);
-    let follows = Moved {
-        p,
-        area: face(new_edges),
-        normal: minus(direction(face(new_edges)), direction(still.area)),
-        tangent: minus(along(new_edges), along(old_edges)),
-        uv: still.uv,
-    };
-    [follows, still]
-}
-
-/// The adjoint of [`moved_triangle`].
-#[inline]
-fn moved_triangle_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
-    scene: &SceneView,
-    fields: &F,
-    anchor: &Anchor,
-    slot: u32,
-    d: &ByMoved<N>,
-    sink: &mut S,
-) {
-    let corners = corners_of(scene, &anchor.hit);
-    let [ab, ac] = edges(corners.of(|i| N::lift(fields.sampling(slot)[i])));
-    let area = scaled(outer(ab, ac), N::lift(corners.side));
-    let d = match anchor.seen {
-        None => *d,
-        Some(ray) => slide_adjoint(scene, anchor, ray, area, d),
-    };
-    let by_face = scaled(plus(d.area, direction_adjoint(area, d.normal)), N::lift(corners.side));
-    let [b, c] = corners.along.each(|share| scaled(d.tangent, N::lift(share)));
-    let by_ab = plus(outer(ac, by_face), b);
-    let by_ac = plus(outer(by_face, ab), c);
-    let others = scaled(plus(by_ab, by_ac), N::lift(-1.0));
-    for ((first, share), more) in corners
-        .entries
-        .into_iter()
-        .zip(corners.shares)
-        .zip([others, by_ab, by_ac])
-    {
-        sink.entries(slot, first, plus(scaled(d.p, N::lift(share)), more), 3);
     }
 }

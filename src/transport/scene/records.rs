@@ -8,6 +8,7 @@ use crate::resident::layout::{
 };
 use crate::resident::motion::Motion;
 use crate::resident::paths::PathScene;
+use crate::resident::vertices::Vertices;
 use crate::transport::lookup::grid::Stencil;
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
@@ -50,6 +51,8 @@ pub struct SceneView<'a> {
     pub background: u32,
     /// For each surface, then for each light, how it is moved; empty where all stand still.
     pub motions: &'a [Option<Motion>],
+    /// Meshes whose vertices follow parameters.
+    pub meshes: &'a [Vertices],
     /// For each medium the shape that it fills alone, if it does; empty where shapes move.
     pub interiors: &'a [Option<Interior>],
     /// Whether the points of chains of smooth glass and mirrors move with the parameters.
@@ -89,6 +92,7 @@ impl<'a> SceneView<'a> {
             tables: &tables.lights,
             background: records.background,
             motions: &records.rest.motions,
+            meshes: &records.rest.meshes,
             interiors: &records.interiors,
             attached: records.attached,
             inverted: records.inverted,
@@ -150,6 +154,9 @@ pub trait Sink<N: Number> {
     /// Announces derivatives by a volume lookup, so that what they are added to can be brought near.
     #[inline(always)]
     fn expect(&self, _volume: &VolumeRecord, _at: &Stencil) {}
+    /// Announces derivatives by values of a parameter that is not a grid, likewise, of which this is the first.
+    #[inline(always)]
+    fn expect_entries(&self, _slot: u32, _first: u32) {}
     /// Derivatives by a volume lookup: one per channel, of which the first `channels` count.
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32);
     /// Derivatives by `channels` values of a parameter that is not a grid, from the entry `first` on.
@@ -171,6 +178,10 @@ impl<N: Number, S: Sink<N>> Sink<N> for &mut S {
     #[inline(always)]
     fn expect(&self, volume: &VolumeRecord, at: &Stencil) {
         S::expect(self, volume, at);
+    }
+    #[inline(always)]
+    fn expect_entries(&self, slot: u32, first: u32) {
+        S::expect_entries(self, slot, first);
     }
     #[inline(always)]
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32) {

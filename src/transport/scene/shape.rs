@@ -6,6 +6,7 @@ use super::records::SceneView;
 use crate::each::EachEntry;
 use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, NONE, Rows, SurfaceRecord, surface};
+use crate::transport::rays::angle::{arc_cosine, arc_tangent};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{along, dot};
 
@@ -262,7 +263,7 @@ pub(super) fn describe_surface(
         surface::SPHERE => {
             let n = normalize(p);
             p = n;
-            let v = n[2].clamp(-1.0, 1.0).acos() * std::f32::consts::FRAC_1_PI;
+            let v = arc_cosine(n[2].clamp(-1.0, 1.0)) * std::f32::consts::FRAC_1_PI;
             (n, [turns(n), v])
         }
         surface::DISK => {
@@ -302,10 +303,10 @@ pub(super) fn describe_surface(
 }
 
 /// The angle about the z axis from the x axis, in whole turns between 0 and 1.
-#[inline]
+#[inline(always)]
 pub(super) fn turns(p: [f32; 3]) -> f32 {
-    let u = p[1].atan2(p[0]) * (0.5 * std::f32::consts::FRAC_1_PI);
-    u - u.floor()
+    let u = arc_tangent(p[1], p[0]) * (0.5 * std::f32::consts::FRAC_1_PI);
+    std::hint::select_unpredictable(u < 0.0, u + 1.0, u)
 }
 
 /// Sum of the magnitudes of the terms of `normal` · `to_world` `p`; times epsilon it bounds their rounding error.

@@ -2,7 +2,7 @@
 
 use super::records::{Fields, SceneView, Sink};
 use crate::resident::layout::NONE;
-use crate::transport::lookup::background::{EnvStencil, background_color, env_eval};
+use crate::transport::lookup::background::background_color;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 
@@ -10,12 +10,6 @@ use crate::transport::number::rgb::Rgb;
 #[inline]
 pub fn sky_value<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, d: [f32; 3]) -> Rgb<N> {
     color(scene, fields, d) * Rgb::splat(scale(scene, fields))
-}
-
-/// [`sky_value`] of an environment map at these texels.
-#[inline]
-pub fn map_value<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &EnvStencil) -> Rgb<N> {
-    Rgb(env_eval(fields.integrand(scene.background), at)) * Rgb::splat(scale(scene, fields))
 }
 
 /// Sends `d_radiance`, the derivative by [`sky_value`].
@@ -42,7 +36,7 @@ fn color<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, d: [f32; 3]) ->
 
 /// The factor on an environment map.
 #[inline(always)]
-fn scale<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F) -> N {
+pub(super) fn scale<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F) -> N {
     match scene.common.env_scale_slot {
         NONE => N::lift(1.0),
         slot => fields.integrand(slot)[0],

@@ -1,5 +1,7 @@
 //! Textures: values over a surface, and their adjoint: [`texture_eval`] beside [`texture_adjoint`].
 
+use std::hint::select_unpredictable;
+
 use super::records::{SceneView, Sink};
 use super::shape::SurfacePoint;
 use crate::each::EachEntry;
@@ -33,6 +35,19 @@ impl TextureStencil {
             texels: [0; 8],
             weights: [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
         }
+    }
+}
+
+impl TextureStencil {
+    /// Four texels of an image.
+    #[inline(always)]
+    pub(super) fn bilinear(record: &TextureRecord, texels: [u32; 4], weights: [f32; 4]) -> Self {
+        let mut at = Self::first(record);
+        at.count = 4;
+        for k in 0..4 {
+            (at.texels[k], at.weights[k]) = (texels[k], weights[k]);
+        }
+        at
     }
 }
 
@@ -181,13 +196,11 @@ fn image_stencil(record: &TextureRecord, uv: [f32; 2], at: &mut TextureStencil) 
 /// The largest whole number that is not above x. Where the processor that is compiled for has no such instruction, the
 /// standard library's is a call.
 #[inline(always)]
-fn floor(x: f32) -> f32 {
+pub(super) fn floor(x: f32) -> f32 {
     const WHOLE: f32 = 8_388_608.0;
-    if x.abs() < WHOLE {
-        let truncated = x as i32 as f32;
-        return if truncated > x { truncated - 1.0 } else { truncated };
-    }
-    x
+    let truncated = x as i32 as f32;
+    let floor = select_unpredictable(truncated > x, truncated - 1.0, truncated);
+    select_unpredictable(x.abs() < WHOLE, floor, x)
 }
 
 /// [`wrap_index`], which mostly has nothing to do.

@@ -8,7 +8,8 @@ use super::bsdf::local::{inner, lift, outer};
 use super::facing::turned;
 use super::interaction::Interaction;
 use super::motion::{
-    Anchor, ByMoved, Moved, direction, direction_adjoint, is_wanted, minus, moved, moved_adjoint, plus, scaled,
+    Anchor, ByMoved, Moved, direction, direction_adjoint, is_wanted, minus, moved, moved_adjoint, moved_ray,
+    moved_ray_adjoint, plus, scaled,
 };
 use super::records::{Fields, SceneView, Sink};
 use super::texture::{texture_eval, texture_slopes, texture_value};
@@ -36,7 +37,7 @@ pub struct ThreePoints<'a> {
     /// The local direction that it goes on in.
     pub wo: [f32; 3],
     pub here: Anchor,
-    /// Where it comes from; None for the camera, whose ray stands still.
+    /// Where it comes from; None for the camera.
     pub before: Option<Anchor>,
     pub after: Onwards,
 }
@@ -45,6 +46,8 @@ pub struct ThreePoints<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Places<N> {
     before: [N; 3],
+    /// What the camera's ray has turned by.
+    turned: [N; 3],
     here: Moved<N>,
     after: [N; 3],
     axes: Axes<N>,
@@ -91,12 +94,17 @@ impl ThreePoints<'_> {
         let none = [N::lift(0.0); 3];
         let here = moved(scene, fields, &self.here);
         let before = self.before.as_ref().map(|anchor| moved(scene, fields, anchor));
+        let turned = match (&self.before, &self.here.seen) {
+            (None, Some(seen)) => moved_ray(scene, fields, seen, &self.here.hit)[1],
+            _ => none,
+        };
         let after = match &self.after {
             Onwards::Surface(anchor) | Onwards::Point(anchor, _) => Some((anchor, moved(scene, fields, anchor))),
             Onwards::Direction(_) => None,
         };
         [0, 1].each(|k| Places {
             before: before.map_or(none, |moved| moved[k].p),
+            turned: if k == 0 { turned } else { none },
             here: here[k],
             after: after.map_or(none, |(_, moved)| moved[k].p),
             axes: after.map_or([none; 2], |(anchor, moved)| {
@@ -110,7 +118,7 @@ impl ThreePoints<'_> {
     fn sight<N: Number>(&self, places: &Places<N>) -> Sight<N> {
         let x = plus(lift(self.here.hit.point.p), places.here.p);
         let to_before = match &self.before {
-            None => lift(self.at.incoming.each(|d| -d)),
+            None => minus(lift(self.at.incoming.each(|d| -d)), places.turned),
             Some(anchor) => minus(plus(lift(anchor.hit.point.p), places.before), x),
         };
         let to_after = match &self.after {
@@ -245,9 +253,16 @@ impl ThreePoints<'_> {
             tangent,
             ..ByMoved::zero()
         };
-        if let Some(before) = &self.before {
-            by_here.p = minus(by_here.p, by_to[0]);
-            moved_adjoint(scene, fields, before, &point(by_to[0], [[N::lift(0.0); 3]; 2]), sink);
+        match (&self.before, &self.here.seen) {
+            (Some(before), _) => {
+                by_here.p = minus(by_here.p, by_to[0]);
+                moved_adjoint(scene, fields, before, &point(by_to[0], [[N::lift(0.0); 3]; 2]), sink);
+            }
+            (None, Some(seen)) => {
+                let by_ray = [[N::lift(0.0); 3], scaled(by_to[0], N::lift(-1.0))];
+                moved_ray_adjoint(scene, fields, seen, &self.here.hit, by_ray, sink);
+            }
+            (None, None) => {}
         }
         moved_adjoint(scene, fields, &self.here, &by_here, sink);
         if let Onwards::Surface(after) | Onwards::Point(after, _) = &self.after {

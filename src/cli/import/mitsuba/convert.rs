@@ -1,6 +1,6 @@
 //! The elements of Mitsuba's XML as a scene dictionary, with all that cannot be taken.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -25,6 +25,8 @@ pub(super) struct Conversion<'a> {
     output: &'a Path,
     files: Vec<PathBuf>,
     mistakes: Vec<Diagnostic>,
+    /// Objects that lack something which could not be taken.
+    partial: HashSet<Origin>,
     parameters: Parameters,
     /// The files that are being read, each of which includes the next.
     around: Vec<PathBuf>,
@@ -44,8 +46,9 @@ struct Source {
 }
 
 /// The members of an object that is being built.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Members {
+    origin: Origin,
     list: Vec<(String, Node)>,
     /// Path of the object, with a dot behind it; empty for the scene.
     prefix: String,
@@ -58,6 +61,7 @@ impl<'a> Conversion<'a> {
             output,
             files: Vec::new(),
             mistakes: Vec::new(),
+            partial: HashSet::new(),
             parameters: Parameters::given(defines),
             around: Vec::new(),
             folders: Vec::new(),
@@ -68,15 +72,21 @@ impl<'a> Conversion<'a> {
 
     /// The dictionary of a file.
     pub(super) fn scene(&mut self, path: &Path) -> Node {
-        let mut members = Members::default();
         let origin = Origin { file: 0, place: (1, 1) };
+        let mut members = Members {
+            origin,
+            list: Vec::new(),
+            prefix: String::new(),
+        };
         self.around.push(path.to_owned());
-        if let Some((root, source)) = self.open(path) {
-            if root.tag == "scene" {
-                self.members(&root, source, &mut members);
-            } else {
+        match self.open(path) {
+            Some((root, source)) if root.tag == "scene" => self.members(&root, source, &mut members),
+            Some((root, source)) => {
                 let message = format!("the outermost element is <{}>; expected <scene>", root.tag);
-                self.mistake(source, &root, message);
+                self.lack(source, &root, message, &members);
+            }
+            None => {
+                self.partial.insert(origin);
             }
         }
         let mut scene = Node {
@@ -100,19 +110,41 @@ impl<'a> Conversion<'a> {
         scene
     }
 
-    /// The file of an origin.
-    pub(super) fn file(&self, origin: Origin) -> &Path {
-        &self.files[origin.file]
-    }
-
-    /// All that could not be taken.
-    pub(super) fn into_mistakes(self) -> Vec<Diagnostic> {
+    /// All that could not be taken, file by file.
+    pub(super) fn into_mistakes(mut self) -> Vec<Diagnostic> {
+        let files = &self.files;
+        let file = |mistake: &Diagnostic| {
+            files
+                .iter()
+                .position(|path| *path == mistake.path)
+                .unwrap_or(files.len())
+        };
+        self.mistakes
+            .sort_by(|a, b| (file(a), &a.place).cmp(&(file(b), &b.place)));
         self.mistakes
     }
 
     /// Whether nothing has been wrong.
     pub(super) fn is_sound(&self) -> bool {
         self.mistakes.is_empty()
+    }
+
+    /// Adds what the reader of scenes has found, each with the origin that it was found at, if it has one, and whether it is of
+    /// an object as a whole. What is wrong where something could not be taken, or what an object then lacks, only follows from that.
+    pub(super) fn adopt(&mut self, found: impl Iterator<Item = (Diagnostic, Option<(Origin, bool)>)>) {
+        let own = self.mistakes.len();
+        for (mut mistake, at) in found {
+            let Some((origin, is_whole)) = at else {
+                self.mistakes.push(mistake);
+                continue;
+            };
+            mistake = diagnostic(&self.files, origin, mistake.message);
+            let is_same = |known: &Diagnostic| (&known.path, &known.place) == (&mistake.path, &mistake.place);
+            let follows = self.mistakes[..own].iter().any(is_same) || is_whole && self.partial.contains(&origin);
+            if !follows {
+                self.mistakes.push(mistake);
+            }
+        }
     }
 
     /// Reads a file and finds out its version.
@@ -153,6 +185,12 @@ impl<'a> Conversion<'a> {
         self.mistakes.push(mistake);
     }
 
+    /// The same of something that an object then lacks.
+    fn lack(&mut self, source: Source, element: &Element, message: String, object: &Members) {
+        self.partial.insert(object.origin);
+        self.mistake(source, element, message);
+    }
+
     /// Converts what stands in an element.
     fn members(&mut self, parent: &Element, source: Source, members: &mut Members) {
         for child in &parent.children {
@@ -160,7 +198,7 @@ impl<'a> Conversion<'a> {
             if self.elements > MAX_ELEMENTS {
                 if self.elements == MAX_ELEMENTS + 1 {
                     let message = format!("the scene has more than {MAX_ELEMENTS} elements; join shapes into meshes");
-                    self.mistake(source, child, message);
+                    self.lack(source, child, message, members);
                 }
                 return;
             }
@@ -170,7 +208,7 @@ impl<'a> Conversion<'a> {
                 Ok(())
             });
             if let Err(message) = substituted.and_then(|()| self.member(&child, source, members)) {
-                self.mistake(source, &child, message);
+                self.lack(source, &child, message, members);
             }
         }
     }
@@ -298,6 +336,7 @@ impl<'a> Conversion<'a> {
             place: element.place,
         };
         let mut inner = Members {
+            origin,
             list: vec![(
                 "type".into(),
                 Node {
@@ -371,6 +410,7 @@ impl<'a> Conversion<'a> {
     fn included(&mut self, element: &Element, members: &mut Members) -> Parsed<()> {
         let path = self.around.last().cloned().unwrap_or_default();
         let Some((mut root, inner)) = self.open(&path) else {
+            self.partial.insert(members.origin);
             return Ok(());
         };
         if root.tag == "scene" {

@@ -8,10 +8,12 @@ mod values;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
+use serde_json::Value;
 
 use super::ImportArgs;
 use crate::cli::Outcome;
 use crate::cli::shared::command_line;
+use crate::exchange::mitsuba::turn;
 use crate::io::{atomic, json};
 use crate::output::progress::print_line;
 use crate::scene::{self, Diagnostics, Place, Scene};
@@ -56,22 +58,41 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
 pub fn convert(path: &Path, output: &Path, defines: &[(String, String)]) -> Result<(String, Scene)> {
     let mut conversion = Conversion::new(output, defines);
     let node = conversion.scene(path);
-    if !conversion.is_sound() {
-        return Err(Diagnostics::of(conversion.into_mistakes()).into());
-    }
     // Read once with a member a line, so that mistakes are told where the XML has them.
     let (lines, origins) = node.lines();
-    let scene = scene::parse(&lines, output).map_err(|mistakes| {
-        mistakes.moved(|mistake| {
-            let Place::Text(line, _) = mistake.place else { return };
-            if let (true, Some(origin)) = (mistake.path == output, origins.get(line - 1)) {
-                let (line, column) = origin.place;
-                mistake.path = conversion.file(*origin).to_owned();
-                mistake.place = Place::Text(line, column);
-            }
-        })
-    })?;
-    Ok((json::pretty(&node.value()), scene))
+    match scene::parse(&lines, output) {
+        Ok(scene) if conversion.is_sound() => return turned(node.value(), scene, output),
+        Ok(_) => {}
+        Err(mistakes) => {
+            // A mistake of an object as a whole stands where it begins, and so does one about its type, which is its own whatever
+            // else the object lacks.
+            let begins: Vec<bool> = lines.lines().map(|line| line.ends_with('{')).collect();
+            let is_of_type = |message: &str| {
+                message.starts_with("Mitsuba's ") || message.starts_with("unknown ") && message.contains(" type `")
+            };
+            conversion.adopt(mistakes.iter().map(|mistake| {
+                let line = match mistake.place {
+                    Place::Text(line, _) if mistake.path == output => line - 1,
+                    _ => return (mistake.clone(), None),
+                };
+                let is_whole = begins.get(line) == Some(&true) && !is_of_type(&mistake.message);
+                (mistake.clone(), origins.get(line).map(|origin| (*origin, is_whole)))
+            }));
+        }
+    }
+    Err(Diagnostics::of(conversion.into_mistakes()).into())
+}
+
+/// The text and the scene of a value, once shapes that Mitsuba turns by mirroring them are as it has them.
+fn turned(mut value: Value, scene: Scene, output: &Path) -> Result<(String, Scene)> {
+    if let Some(root) = value.as_object_mut()
+        && turn(&scene, root)?
+    {
+        let text = json::pretty(&value);
+        let scene = scene::parse(&text, output)?;
+        return Ok((text, scene));
+    }
+    Ok((json::pretty(&value), scene))
 }
 
 /// The XML's name in the current folder.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Where a value was written: a file, and line and column in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     pub file: usize,
     pub place: (usize, usize),

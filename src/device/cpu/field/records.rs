@@ -316,6 +316,7 @@ mod tests {
                     direction: [0.0, 0.0, 1.0],
                     near: 0.0,
                     far: 1.0,
+                    sensor: 0,
                 };
                 let mut lanes = [0, 1].map(|i| {
                     let mut path = March::new(&scene, &ray, 0.5, None);

@@ -2,6 +2,7 @@
 
 mod develop;
 pub(super) mod passes;
+mod pilots;
 mod sum_cache;
 pub(super) mod sums;
 pub(super) mod tape;

@@ -5,14 +5,13 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
+use super::pilots::Pilots;
 use super::sums::{Accumulate, Sums};
 use crate::device::cpu::chunk::{CHUNK, Chunk, Place, chunks};
 use crate::device::cpu::frame::{Frame, MASKED};
 use crate::device::cpu::passes::{Inputs, Pass, unshared};
 use crate::device::cpu::step::Activity;
 use crate::device::cpu::update::Updates;
-use crate::device::cpu::vector::level::{Kernel, Level};
-use crate::device::cpu::vector::wide::Wide;
 use crate::device::units::{Units, spread};
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::each::EachEntry;
@@ -21,20 +20,17 @@ use crate::resident::layout::SensorRecord;
 use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
 use crate::transport::paths::aov::aov_eval;
-use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
-use crate::transport::paths::packet::{Pilot, backpropagate_together, gather_together};
+use crate::transport::paths::packet::{backpropagate_together, gather_together};
 use crate::transport::paths::path_state::PathState;
 use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
-use crate::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use crate::transport::paths::replay_cache::ReplayCache;
 use crate::transport::paths::volpath::gather;
-use crate::transport::paths::wave::block::{Block, Lanes3, TEXTURES};
-use crate::transport::paths::wave::shading::{Lamps, shade, slopes};
+use crate::transport::paths::walk_notes::WalkNotes;
+use crate::transport::paths::wave::Room;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Pixel, Sampled, sample_ray};
 use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Sampler, streams};
-use crate::transport::scene::batch::{Hits, Rays, blocked_together, nearest_together};
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::tables::Tables;
 
@@ -115,9 +111,10 @@ impl PathPasses {
     }
 
     /// Rebuilds what depends on the parameters' values.
-    pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &Inputs) {
+    pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &mut Inputs) {
         let Values(values) = Values::new(&inputs.params);
         self.scene.place(&values);
+        self.scene.place_cameras(&values, &mut inputs.sensors);
         self.tables.rebuild(&inputs.scene, &self.scene, &values);
     }
 
@@ -203,7 +200,7 @@ impl PathPasses {
             let all = || every().filter(|(i, _)| inputs.cluster.owns(*i));
             match estimator {
                 Estimator::PathReplay => Ok(all()
-                    .map(|(i, &chunk)| spare.lend(|caches| pass.replay(i, chunk, caches)))
+                    .map(|(i, &chunk)| spare.lend(|kept| pass.replay(i, chunk, kept)))
                     .reduce_with(Add::add)),
                 Estimator::Tape => super::tape::differentiate(pass, &chunks).map(Some),
                 Estimator::Radiative(variant) => {
@@ -327,9 +324,10 @@ impl RenderChunk<'_> {
         let mut sums = [[0.0f32; 4]; CHUNK];
         let mut rays = Vec::with_capacity(TOGETHER);
         let mut places = Vec::with_capacity(TOGETHER);
+        let mut room = Room::default();
         let mut gather = |rays: &mut Vec<_>, places: &mut Vec<(usize, f32)>| {
             let mut order = places.drain(..);
-            gather_together(scene, values, &pilot, rays.drain(..), |path| {
+            gather_together(scene, values, &pilot, rays.drain(..), &mut room, |path| {
                 let (place, weight) = order.next().unwrap_or_default();
                 let sum = &mut sums[place];
                 for c in 0..3 {
@@ -361,180 +359,24 @@ impl RenderChunk<'_> {
     }
 }
 
-/// Caches of the replays of a pass that no chunk is using.
+/// What first walks keep for the replays of a chunk.
 #[derive(Default)]
-struct Spare(Mutex<Vec<Vec<ReplayCache<f32>>>>);
+struct Kept {
+    caches: Vec<ReplayCache<f32>>,
+    notes: WalkNotes,
+}
+
+/// What no chunk of a pass is using.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Kept>>);
 
 impl Spare {
-    fn lend<T>(&self, work: impl FnOnce(&mut Vec<ReplayCache<f32>>) -> T) -> T {
+    fn lend<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> T {
         let all = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut caches = all().pop().unwrap_or_default();
-        let done = work(&mut caches);
-        all().push(caches);
+        let mut kept = all().pop().unwrap_or_default();
+        let done = work(&mut kept);
+        all().push(kept);
         done
-    }
-}
-
-/// Makes flights with the vector level of the processor.
-struct Pilots(Level);
-
-/// Whoever asks a pilot to make flights has asked whether it is wide.
-const WIDE: &str = "flights are made side by side at wide levels alone";
-
-struct Fly<'a> {
-    scene: &'a SceneView<'a>,
-    medium: u32,
-    values: [&'a [f32]; 2],
-    departures: &'a [Departure],
-    arrivals: &'a mut [Arrival],
-}
-
-impl Kernel for Fly<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<W: Wide>(self) {
-        fly_side_by_side(self.scene, self.medium, self.values, self.departures, self.arrivals);
-    }
-}
-
-struct RandomWalks<'a, 's> {
-    mode: u8,
-    matter: &'a Matter<'a>,
-    walkers: &'a mut [Walker],
-    send: &'a mut Send<'s>,
-}
-
-impl Kernel for RandomWalks<'_, '_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<W: Wide>(self) {
-        walk_side_by_side(self.mode, self.matter, self.walkers, self.send);
-    }
-}
-
-struct Look<'a> {
-    scene: &'a SceneView<'a>,
-    rays: &'a Rays,
-    count: usize,
-    hits: &'a mut Hits,
-}
-
-impl Kernel for Look<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<W: Wide>(self) {
-        nearest_together(self.scene, self.rays, self.count, self.hits);
-    }
-}
-
-struct Cast<'a> {
-    scene: &'a SceneView<'a>,
-    rays: &'a Rays,
-    count: usize,
-    blocked: &'a mut Vec<u32>,
-}
-
-impl Kernel for Cast<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<W: Wide>(self) {
-        blocked_together(self.scene, self.rays, self.count, self.blocked);
-    }
-}
-
-struct Shade<'a> {
-    scene: &'a SceneView<'a>,
-    lamps: &'a Lamps,
-    mode: u8,
-    block: &'a mut Block,
-}
-
-impl Kernel for Shade<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<W: Wide>(self) {
-        shade(self.scene, self.lamps, self.mode, self.block);
-    }
-}
-
-struct Slopes<'a> {
-    block: &'a Block,
-    wo: &'a Lanes3,
-    d: &'a Lanes3,
-    slopes: &'a mut [Lanes3; TEXTURES],
-}
-
-impl Kernel for Slopes<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<W: Wide>(self) {
-        slopes(self.block, self.wo, self.d, self.slopes);
-    }
-}
-
-impl Pilot for Pilots {
-    fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
-        self.0.run(Slopes { block, wo, d, slopes });
-    }
-
-    fn look(&self, scene: &SceneView, rays: &Rays, count: usize, hits: &mut Hits) {
-        self.0.run(Look {
-            scene,
-            rays,
-            count,
-            hits,
-        });
-    }
-
-    fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>) {
-        self.0.run(Cast {
-            scene,
-            rays,
-            count,
-            blocked,
-        });
-    }
-
-    fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
-        self.0.run(Shade {
-            scene,
-            lamps,
-            mode,
-            block,
-        });
-    }
-
-    /// Without instructions to round and to gather, lanes take nearly twice the time of single flights.
-    fn is_wide(&self) -> bool {
-        self.0 != Level::Baseline
-    }
-
-    fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], send: &mut Send) {
-        let walks = RandomWalks {
-            mode,
-            matter,
-            walkers,
-            send,
-        };
-        self.0.run_wide(walks).expect(WIDE);
-    }
-
-    fn fly(
-        &self,
-        scene: &SceneView,
-        medium: u32,
-        values: [&[f32]; 2],
-        departures: &[Departure],
-        arrivals: &mut [Arrival],
-    ) {
-        let flights = Fly {
-            scene,
-            medium,
-            values,
-            departures,
-            arrivals,
-        };
-        self.0.run_wide(flights).expect(WIDE);
     }
 }
 
@@ -570,12 +412,14 @@ impl<'a> Propagation<'a> {
         })
     }
 
-    /// Path replay of a chunk; `caches` is memory to be used again.
-    fn replay(&self, i: usize, chunk: Chunk, caches: &mut Vec<ReplayCache<f32>>) -> ReplayStats {
+    /// Path replay of a chunk; `kept` is memory to be used again.
+    fn replay(&self, i: usize, chunk: Chunk, kept: &mut Kept) -> ReplayStats {
+        let Kept { caches, notes } = kept;
         let mut stats = ReplayStats::default();
         let mut sink = self.sink();
         let pilot = Pilots(self.inputs.level);
         let mut rays = Vec::with_capacity(TOGETHER);
+        let mut room = Room::default();
         let mut send = |rays: &mut Vec<_>| {
             caches.resize_with(rays.len().max(caches.len()), ReplayCache::new);
             backpropagate_together(
@@ -584,6 +428,8 @@ impl<'a> Propagation<'a> {
                 &pilot,
                 rays,
                 caches,
+                &mut room,
+                notes,
                 &mut sink,
                 |first, replay| {
                     stats.rays += 1;

@@ -17,6 +17,7 @@ use crate::resident::layout::{SceneRecord, VolumeRecord, background};
 use crate::resident::pages::advise;
 use crate::transport::lookup::background::env_stencil;
 use crate::transport::lookup::grid::{Stencil, prefetch};
+use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::lookup::volume::volume_adjoint;
 use crate::transport::rays::camera::{normalize, transform_vector};
 use crate::transport::scene::records::Sink;
@@ -392,6 +393,12 @@ impl Sink<f32> for Accumulate<'_> {
     #[inline(always)]
     fn expect(&self, volume: &VolumeRecord, at: &Stencil) {
         prefetch(&self.arrays[volume.slot as usize], at, volume.size[3]);
+    }
+
+    #[inline(always)]
+    fn expect_entries(&self, slot: u32, first: u32) {
+        let entries = &self.arrays[slot as usize];
+        prefetch_line(entries.as_ptr().wrapping_add(first as usize));
     }
 
     #[inline(always)]

@@ -26,19 +26,19 @@ pub(super) struct Alone {
 impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// Scatters a path where it has met a surface: next-event estimation, then a new direction.
     pub(super) fn scatter_alone<const MODE: u8>(&mut self, i: usize) {
-        let (scene, fields, onward) = (self.scene, self.fields, self.onward[i]);
-        let incoming = self.rays.direction(i);
+        let (scene, fields, onward) = (self.scene, self.fields, self.room.onward[i]);
+        let incoming = self.room.rays.direction(i);
         let at = Interaction::new(scene, &self.hit(i), incoming);
         let bsdf = Bsdf::new(scene, fields, &at);
         if bsdf.is_black(MODE != PRIMAL) {
             return;
         }
-        let wanted = MODE == GATHER && bsdf_is_wanted(scene, &at, &self.sink);
+        let wanted = MODE == GATHER && self.keeps && bsdf_is_wanted(scene, &at, &self.sink);
         let vertex = match wanted {
-            true => Vertex::Alone(self.alone.len() as u32),
+            true => Vertex::Alone(self.room.alone.len() as u32),
             false => Vertex::Unwanted,
         };
-        let start = self.starts[onward.path as usize];
+        let start = self.room.starts[onward.path as usize];
         let mut sampler = start.after(onward.drawn);
         let is_smooth = at.record(scene).flags & bsdf::SMOOTH != 0;
         if scene.settings.lights > 0
@@ -59,15 +59,15 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
                 weight,
                 radiance: drawn_radiance(scene, fields, &scene.lights[drawn.light as usize], &drawn),
                 light: drawn.light,
-                point: self.points.len() as u32,
+                point: self.room.points.len() as u32,
                 vertex,
             };
-            self.points.push(drawn);
+            self.room.points.push(drawn);
             self.cast_shadow(shadow, at.leave(drawn.direction), drawn.direction, drawn.distance);
         }
         let turn = bsdf.sample(&mut sampler).map(|drawn| (drawn, bsdf.weight(&drawn)));
         if wanted {
-            self.alone.push(Alone {
+            self.room.alone.push(Alone {
                 path: onward.path,
                 at,
                 zeros: onward.zeros,
@@ -97,7 +97,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
 
     /// Sends the derivatives by the BSDF's value for a light that was drawn in this direction.
     pub(super) fn send_alone(&mut self, place: u32, shadow: &Shadow, direction: [f32; 3]) {
-        let Alone { at, .. } = self.alone[place as usize];
+        let Alone { at, .. } = self.room.alone[place as usize];
         let Shadow {
             path,
             beta,

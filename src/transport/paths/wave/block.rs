@@ -178,6 +178,16 @@ impl Block {
         }
     }
 
+    /// A bit for each lane that has this leaf.
+    #[inline(always)]
+    pub fn lanes_of(&self, leaf: u32) -> u32 {
+        let mut bits = 0;
+        for lane in 0..LANES {
+            bits |= u32::from(self.leaf[lane] == leaf) << lane;
+        }
+        bits
+    }
+
     /// Where textures are looked up in a lane.
     #[inline(always)]
     pub fn point(&self, lane: usize) -> SurfacePoint {

@@ -2,13 +2,14 @@
 //! the factors of the throughput, in the replay, which knows what is still to come.
 
 use super::block::{Block, Kind, Lanes3, TEXTURES};
-use super::{Gain, Kept, Wave};
+use super::{FEW, Gain, Kept, Wave};
 use crate::each::EachEntry;
 use crate::transport::mode::REPLAY;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::paths::packet::Pilot;
 use crate::transport::paths::path_state::{PathState, is_faint};
 use crate::transport::scene::batch::LANES;
+use crate::transport::scene::batch::images::is_image;
 use crate::transport::scene::bsdf::diffuse::diffuse_adjoint;
 use crate::transport::scene::bsdf::leaf::Values;
 use crate::transport::scene::bsdf::{Bsdf, values_adjoint};
@@ -24,7 +25,7 @@ struct Sent {
 impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// Sends the derivatives by the values, in the blocks from `first` on, for lights that have arrived.
     pub(super) fn send_lit(&mut self, pilot: &impl Pilot, first: usize) {
-        let blocks = std::mem::take(&mut self.blocks);
+        let blocks = std::mem::take(&mut self.room.blocks);
         for Kept { block, arrived, .. } in &blocks[first..] {
             let mut sent = Sent::nothing();
             for lane in (0..block.count).filter(|lane| arrived >> lane & 1 != 0) {
@@ -38,24 +39,26 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             }
             self.send_values(pilot, block, &block.light_wo, &sent);
         }
-        self.blocks = blocks;
+        self.room.blocks = blocks;
     }
 
     /// Sends the derivatives by the BSDFs' values for the directions `wo` to their textures.
     fn send_values(&mut self, pilot: &impl Pilot, block: &Block, wo: &Lanes3, sent: &Sent) {
+        if block.kind == Kind::Diffuse {
+            let mut slopes = Sent::nothing();
+            for lane in sent.each_lane() {
+                let d = Rgb(Block::lane(&sent.d, lane));
+                slopes.put(lane, diffuse_adjoint(Block::lane(wo, lane), d));
+            }
+            return self.send_reflectances(pilot, block, &slopes);
+        }
         let mut slopes = [[[0.0; LANES]; 3]; TEXTURES];
-        if block.kind == Kind::RoughConductor && sent.lanes != 0 {
+        if sent.lanes != 0 {
             pilot.slopes(block, wo, &sent.d, &mut slopes);
         }
-        for lane in (0..block.count).filter(|lane| sent.lanes >> lane & 1 != 0) {
+        for lane in sent.each_lane() {
             let record = &self.scene.leaves[block.leaf[lane] as usize];
             let point = block.point(lane);
-            if block.kind == Kind::Diffuse {
-                let slope = diffuse_adjoint(Block::lane(wo, lane), Rgb(Block::lane(&sent.d, lane)));
-                let at = stencil(self.scene, record.first_texture, &point);
-                texture_adjoint(&at, slope, &mut self.sink);
-                continue;
-            }
             let mut values: Values<f32> = [Rgb::zero(); _];
             for i in 0..TEXTURES {
                 values[i] = Rgb(Block::lane(&slopes[i], lane));
@@ -64,31 +67,65 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
     }
 
-    /// The replay of all paths. Returns what they are in the end: the radiance left is zero up to rounding.
-    pub(in crate::transport::paths) fn replay(&mut self, pilot: &impl Pilot) -> Vec<PathState<f32>> {
-        let mut paths: Vec<_> = self.paths.iter().map(PathState::replayed).collect();
-        let (gains, blocks, alone) = (
-            std::mem::take(&mut self.gains),
-            std::mem::take(&mut self.blocks),
-            std::mem::take(&mut self.alone),
+    /// Sends derivatives by the reflectances of a block's diffuse surfaces to their textures.
+    fn send_reflectances(&mut self, pilot: &impl Pilot, block: &Block, sent: &Sent) {
+        let mut left = sent.lanes;
+        while left != 0 {
+            let number = block.leaf[left.trailing_zeros() as usize % LANES];
+            let own = Sent {
+                lanes: left & block.lanes_of(number),
+                d: sent.d,
+            };
+            left &= !own.lanes;
+            let texture = self.scene.leaves[number as usize].first_texture;
+            let record = &self.scene.textures[texture as usize];
+            if !is_image(record) || own.lanes.count_ones() <= FEW {
+                for lane in own.each_lane() {
+                    let at = stencil(self.scene, texture, &block.point(lane));
+                    texture_adjoint(&at, Rgb(Block::lane(&own.d, lane)), &mut self.sink);
+                }
+                continue;
+            }
+            let texels = pilot.texels(record, &block.uv);
+            for lane in own.each_lane() {
+                for k in 0..4 {
+                    self.sink
+                        .expect_entries(record.slot, record.channels * texels.texels[k][lane]);
+                }
+            }
+            for lane in own.each_lane() {
+                let at = texels.stencil(record, lane);
+                texture_adjoint(&at, Rgb(Block::lane(&own.d, lane)), &mut self.sink);
+            }
+        }
+    }
+
+    /// The replay of what a first walk has kept. `paths` hold the radiance that is left of each.
+    pub(super) fn replay(&mut self, pilot: &impl Pilot, paths: &mut [PathState<f32>]) {
+        let (gains, blocks, alone, marks) = (
+            std::mem::take(&mut self.room.gains),
+            std::mem::take(&mut self.room.blocks),
+            std::mem::take(&mut self.room.alone),
+            std::mem::take(&mut self.room.marks),
         );
         let (mut gain, mut block, mut single) = (0, 0, 0);
-        for mark in std::mem::take(&mut self.marks) {
+        for mark in &marks {
             for &Gain { path, value, zeros } in &gains[gain..mark.gains] {
                 paths[path as usize].add_value::<REPLAY>(value, zeros);
             }
             for kept in &blocks[block..mark.blocks] {
-                self.send_turns(pilot, kept, &paths);
+                self.send_turns(pilot, kept, paths);
             }
             for vertex in &alone[single..mark.alone] {
                 let Some((drawn, weight)) = vertex.turn else { continue };
-                let d = self.by_weight(&paths, vertex.path, weight, vertex.zeros);
+                let d = self.by_weight(paths, vertex.path, weight, vertex.zeros);
                 let bsdf = Bsdf::new(self.scene, self.fields, &vertex.at);
                 bsdf.sample_adjoint(&drawn, d, &mut self.sink);
             }
             (gain, block, single) = (mark.gains, mark.blocks, mark.alone);
         }
-        paths
+        let room = &mut self.room;
+        (room.gains, room.blocks, room.alone, room.marks) = (gains, blocks, alone, marks);
     }
 
     /// Sends the derivatives by what the throughput was multiplied by at a block's vertices.
@@ -96,22 +133,22 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         let Kept { block, wanted, .. } = kept;
         let mut sent = Sent::nothing();
         for lane in (0..block.count).filter(|lane| block.turns[*lane] != 0) {
-            let leaf = block.leaf[lane] as usize;
             if wanted >> lane & 1 == 0 {
                 continue;
             }
             let weight = Rgb(Block::lane(&block.weight, lane));
             let zeros = [0, 1, 2].each(|c| block.zeros[c][lane]);
             let d = self.by_weight(paths, block.path[lane], weight, zeros);
-            if block.kind == Kind::Diffuse {
+            match block.kind {
                 // Its value over the pdf is the reflectance.
-                let at = stencil(self.scene, self.scene.leaves[leaf].first_texture, &block.point(lane));
-                texture_adjoint(&at, d, &mut self.sink);
-            } else {
-                sent.put(lane, d * (1.0 / block.pdf[lane]));
+                Kind::Diffuse => sent.put(lane, d),
+                _ => sent.put(lane, d * (1.0 / block.pdf[lane])),
             }
         }
-        self.send_values(pilot, block, &block.wo, &sent);
+        match block.kind {
+            Kind::Diffuse => self.send_reflectances(pilot, block, &sent),
+            _ => self.send_values(pilot, block, &block.wo, &sent),
+        }
     }
 
     /// The derivative by a factor that the throughput, of these zeros, was multiplied by: the radiance still to come over it, or
@@ -134,6 +171,12 @@ impl Sent {
             lanes: 0,
             d: [[0.0; LANES]; 3],
         }
+    }
+
+    #[inline(always)]
+    fn each_lane(&self) -> impl Iterator<Item = usize> + use<> {
+        let lanes = self.lanes;
+        (0..LANES).filter(move |lane| lanes >> lane & 1 != 0)
     }
 
     #[inline(always)]

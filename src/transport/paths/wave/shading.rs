@@ -12,30 +12,58 @@ use crate::transport::paths::next_event::mis;
 use crate::transport::paths::path_state::{PathState, is_faint};
 use crate::transport::rays::sampler::{dot, frame};
 use crate::transport::scene::area_light::{sample_rectangle, sample_sphere, towards};
-use crate::transport::scene::batch::LANES;
+use crate::transport::scene::batch::{LANES, SkyMap};
 use crate::transport::scene::bsdf::conductor::{Conductor, RoughConductor};
 use crate::transport::scene::bsdf::dielectric::Dielectric;
 use crate::transport::scene::bsdf::diffuse::{diffuse_eval, diffuse_pdf, diffuse_sample};
 use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::bsdf::microfacet::Distribution;
-use crate::transport::scene::light::choose_light;
-use crate::transport::scene::records::SceneView;
+use crate::transport::scene::light::{choose_light, light_color};
+use crate::transport::scene::records::{Fields, SceneView};
 
 /// Lights that lanes can draw from, and their radiance.
 #[derive(Debug, Clone)]
-pub struct Lamps {
+pub struct Lamps<'a> {
     /// Whether all are such lights; else they are drawn path by path.
     pub plain: bool,
+    /// The radiance of each but the environment map.
     pub radiance: Vec<[f32; 3]>,
+    pub map: Option<SkyMap<'a>>,
 }
 
-/// Whether a light is drawn in lanes: a rectangle or a sphere that shines alike everywhere.
-pub(super) fn is_plain_light(scene: &SceneView, record: &LightRecord) -> bool {
+/// Whether a light is drawn in lanes: an environment map, or a rectangle or a sphere that shines alike everywhere.
+fn is_plain_light(scene: &SceneView, map: Option<&SkyMap>, record: &LightRecord) -> bool {
+    if record.kind == light::ENVMAP {
+        return map.is_some();
+    }
     if record.kind != light::AREA || record.texture != NONE || record.cells[0] > 0 {
         return false;
     }
     let shape = &scene.surfaces[record.surface as usize];
     shape.kind == surface::RECTANGLE || shape.kind == surface::SPHERE && shape.side > 0.0
+}
+
+impl<'a> Lamps<'a> {
+    #[inline]
+    pub(super) fn new<F: Fields<f32>>(scene: &SceneView<'a>, fields: &'a F) -> Self {
+        let map = SkyMap::of(scene, fields);
+        let plain = scene
+            .lights
+            .iter()
+            .all(|record| is_plain_light(scene, map.as_ref(), record));
+        let radiance = |record: &LightRecord| match record.kind {
+            light::ENVMAP => [0.0; 3],
+            _ => light_color::<f32, F>(fields, record).0,
+        };
+        Self {
+            plain,
+            radiance: match plain {
+                true => scene.lights.iter().map(radiance).collect(),
+                false => Vec::new(),
+            },
+            map,
+        }
+    }
 }
 
 /// Shades a block. Where lamps are not plain, lights have been drawn and weighted already.
@@ -122,6 +150,10 @@ fn draw_lights(scene: &SceneView, lamps: &Lamps, block: &mut Block, [u, v, w]: [
             left &= !(u32::from(block.light[lane] == index) << lane);
         }
         let record = &scene.lights[index as usize];
+        if let (light::ENVMAP, Some(map)) = (record.kind, &lamps.map) {
+            draw_from_map(scene, map, index, &choices, block, v, w);
+            continue;
+        }
         let radiance = lamps.radiance[index as usize];
         match scene.surfaces[record.surface as usize].kind {
             surface::SPHERE => draw_light::<true>(scene, record, index, &choices, radiance, block, v, w),
@@ -145,9 +177,7 @@ fn draw_light<const SPHERE: bool>(
 ) {
     let shape = scene.surfaces[record.surface as usize];
     let record = *record;
-    let mut directions = [[0.0; LANES]; 3];
-    let [mut distances, mut weights, mut pdfs] = [[0.0; LANES]; 3];
-    let mut shines = [0; LANES];
+    let mut all = Towards::nothing();
     for lane in 0..LANES {
         let towards_viewer = Block::lane(&block.incoming, lane).each(|x| -x);
         let p = block.leave(lane, towards_viewer);
@@ -155,23 +185,80 @@ fn draw_light<const SPHERE: bool>(
             true => sample_sphere(&record, p, [u[lane], v[lane]]),
             false => towards(p, &sample_rectangle(&record, &shape, [u[lane], v[lane]])),
         };
-        shines[lane] = u32::from(shining);
-        distances[lane] = drawn.distance;
-        weights[lane] = drawn.weight * choices[lane];
-        pdfs[lane] = drawn.pdf / choices[lane];
-        Block::put(&mut directions, lane, drawn.direction);
+        all.shines[lane] = u32::from(shining);
+        all.distance[lane] = drawn.distance;
+        all.weight[lane] = drawn.weight * choices[lane];
+        all.pdf[lane] = drawn.pdf / choices[lane];
+        Block::put(&mut all.direction, lane, drawn.direction);
     }
+    all.radiance = radiance.each(|c| [c; LANES]);
+    all.take(index, block);
+}
+
+/// Draws a direction to the environment map in the lanes that have chosen it.
+#[inline(always)]
+fn draw_from_map(
+    scene: &SceneView,
+    map: &SkyMap,
+    index: u32,
+    choices: &Lanes<f32>,
+    block: &mut Block,
+    u: &Lanes<f32>,
+    v: &Lanes<f32>,
+) {
+    let drawn = map.draw(u, v);
+    let mut all = Towards::nothing();
     for lane in 0..LANES {
-        let own = block.light[lane] == index;
-        let lit = shines[lane] & block.alive[lane];
-        block.lit[lane] = select_unpredictable(own, lit, block.lit[lane]);
-        block.light_weight[lane] = select_unpredictable(own, weights[lane], block.light_weight[lane]);
-        block.light_pdf[lane] = select_unpredictable(own, pdfs[lane], block.light_pdf[lane]);
-        block.light_distance[lane] = select_unpredictable(own, distances[lane], block.light_distance[lane]);
-        for a in 0..3 {
-            let (before, color) = (block.light_direction[a][lane], block.light_radiance[a][lane]);
-            block.light_direction[a][lane] = select_unpredictable(own, directions[a][lane], before);
-            block.light_radiance[a][lane] = select_unpredictable(own, radiance[a], color);
+        let pdf = drawn.pdf[lane];
+        all.shines[lane] = u32::from(pdf > 0.0);
+        all.distance[lane] = f32::INFINITY;
+        all.weight[lane] = 1.0 / pdf * choices[lane];
+        all.pdf[lane] = pdf / choices[lane];
+    }
+    all.direction = drawn.direction;
+    all.radiance = map.look_up(scene, &drawn.direction, false).radiance;
+    all.take(index, block);
+}
+
+/// Directions towards one light, in all lanes.
+struct Towards {
+    shines: Lanes<u32>,
+    direction: Lanes3,
+    distance: Lanes<f32>,
+    weight: Lanes<f32>,
+    pdf: Lanes<f32>,
+    radiance: Lanes3,
+}
+
+impl Towards {
+    #[inline(always)]
+    fn nothing() -> Self {
+        let (zero, zeros) = ([0.0; LANES], [[0.0; LANES]; 3]);
+        Self {
+            shines: [0; LANES],
+            direction: zeros,
+            distance: zero,
+            weight: zero,
+            pdf: zero,
+            radiance: zeros,
+        }
+    }
+
+    /// Hands them to the lanes that have chosen this light.
+    #[inline(always)]
+    fn take(&self, index: u32, block: &mut Block) {
+        for lane in 0..LANES {
+            let own = block.light[lane] == index;
+            let lit = self.shines[lane] & block.alive[lane];
+            block.lit[lane] = select_unpredictable(own, lit, block.lit[lane]);
+            block.light_weight[lane] = select_unpredictable(own, self.weight[lane], block.light_weight[lane]);
+            block.light_pdf[lane] = select_unpredictable(own, self.pdf[lane], block.light_pdf[lane]);
+            block.light_distance[lane] = select_unpredictable(own, self.distance[lane], block.light_distance[lane]);
+            for a in 0..3 {
+                let (before, color) = (block.light_direction[a][lane], block.light_radiance[a][lane]);
+                block.light_direction[a][lane] = select_unpredictable(own, self.direction[a][lane], before);
+                block.light_radiance[a][lane] = select_unpredictable(own, self.radiance[a][lane], color);
+            }
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::meet::{Met, ahead};
 use super::nearest::{are_few, are_led};
+use super::packets::Packet;
 use super::rays::{LANES, Rays, each_lane, first_lanes, lanes_mut};
-use crate::transport::scene::bvh::{self, Ray, TrianglesAlone};
+use crate::transport::scene::bvh::{self, Ray};
 use crate::transport::scene::records::SceneView;
 use crate::transport::scene::shape::intersect_shape;
 
@@ -11,7 +12,8 @@ use crate::transport::scene::shape::intersect_shape;
 #[inline(always)]
 pub fn blocked_together(scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>) {
     blocked.resize(count.next_multiple_of(LANES), 0);
-    let few = are_few(scene);
+    let (few, are_led) = (are_few(scene), are_led(scene));
+    let mut led = Vec::with_capacity(blocked.len());
     for first in (0..count).step_by(LANES) {
         let (group, all) = (rays.group(first), first_lanes(count - first));
         let mut met = Met::nothing(&group.far);
@@ -19,24 +21,30 @@ pub fn blocked_together(scene: &SceneView, rays: &Rays, count: usize, blocked: &
         if few {
             bits = met.meet_all(scene, &group, all & ahead(scene, &group));
         }
-        if are_led(scene) {
-            let mut open = all & !bits;
-            if few && open != 0 {
-                open &= met.enters(&scene.bvh.bounds, &group);
-            }
-            each_lane(open, |lane| {
-                let (o, d, far) = (group.origin(lane), group.direction(lane), group.far[lane]);
-                let ray = Ray::until(o, d, far);
-                let is = match few {
-                    true => bvh::is_blocked(scene.bvh, &ray, &TrianglesAlone),
-                    false => bvh::is_blocked(scene.bvh, &ray, &|number| intersect_shape(scene, number, o, d, far)),
-                };
-                bits |= u32::from(is) << lane;
-            });
+        let mut open = if are_led { all & !bits } else { 0 };
+        if few && open != 0 {
+            open &= met.enters(&scene.bvh.bounds, &group);
         }
+        each_lane(open, |lane| led.push((first + lane) as u32));
         let out = lanes_mut(blocked, first);
         for lane in 0..LANES {
             out[lane] = bits >> lane & 1;
         }
+    }
+    if few {
+        for which in led.chunks(LANES) {
+            let mut packet = Packet::new(&scene.bvh.bounds, rays, which, &rays.far);
+            let bits = packet.walk::<true>(scene.bvh, first_lanes(which.len()));
+            for (lane, &i) in which.iter().enumerate() {
+                blocked[i as usize] = bits >> lane & 1;
+            }
+        }
+        return;
+    }
+    for i in led {
+        let i = i as usize;
+        let (o, d, far) = (rays.origin(i), rays.direction(i), rays.far[i]);
+        let surfaces = |number| intersect_shape(scene, number, o, d, far);
+        blocked[i] = u32::from(bvh::is_blocked(scene.bvh, &Ray::until(o, d, far), &surfaces));
     }
 }

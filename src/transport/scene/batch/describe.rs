@@ -6,6 +6,7 @@ use super::rays::{Group, Hits, LANES, Lanes, Vectors, each_lane, lanes, lanes_mu
 use crate::each::EachEntry;
 use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, NONE, SurfaceRecord, surface};
+use crate::transport::rays::angle::arc_cosine;
 use crate::transport::rays::camera::{normalize, transform_point};
 use crate::transport::rays::sampler::dot;
 use crate::transport::scene::records::SceneView;
@@ -30,7 +31,7 @@ pub(super) fn describe_shapes(scene: &SceneView, rays: &Group, first: usize, hit
             found.describe_one_by_one(scene, one, rays, here, &t, &part);
             continue;
         }
-        let local = Local::new(record.kind, record, rays, here, &t, &part);
+        let local = Local::new(record.kind, record, rays, &t, &part);
         found.place(record, here, &local);
     }
     for a in 0..3 {
@@ -53,7 +54,7 @@ struct Local {
 
 impl Local {
     #[inline(always)]
-    fn new(kind: u32, record: &SurfaceRecord, rays: &Group, here: u32, t: &Lanes<f32>, part: &Lanes<u32>) -> Self {
+    fn new(kind: u32, record: &SurfaceRecord, rays: &Group, t: &Lanes<f32>, part: &Lanes<u32>) -> Self {
         let mut at = Self {
             p: [[0.0; LANES]; 3],
             normal: [[0.0; LANES], [0.0; LANES], [1.0; LANES]],
@@ -67,9 +68,9 @@ impl Local {
         }
         match kind {
             surface::CUBE => at.on_cube(part),
-            surface::SPHERE => at.on_sphere(here),
-            surface::DISK => at.on_disk(here),
-            surface::CYLINDER => at.on_cylinder(here),
+            surface::SPHERE => at.on_sphere(),
+            surface::DISK => at.on_disk(),
+            surface::CYLINDER => at.on_cylinder(),
             _ => at.on_rectangle(),
         }
         at
@@ -108,45 +109,41 @@ impl Local {
     }
 
     #[inline(always)]
-    fn on_sphere(&mut self, here: u32) {
+    fn on_sphere(&mut self) {
         for lane in 0..LANES {
             let n = normalize([0, 1, 2].each(|a| self.p[a][lane]));
             for a in 0..3 {
                 (self.p[a][lane], self.normal[a][lane]) = (n[a], n[a]);
             }
         }
-        each_lane(here, |lane| {
+        for lane in 0..LANES {
             let n = [0, 1, 2].each(|a| self.p[a][lane]);
             self.uv[0][lane] = turns(n);
-            self.uv[1][lane] = n[2].clamp(-1.0, 1.0).acos() * std::f32::consts::FRAC_1_PI;
-        });
+            self.uv[1][lane] = arc_cosine(n[2].clamp(-1.0, 1.0)) * std::f32::consts::FRAC_1_PI;
+        }
     }
 
     #[inline(always)]
-    fn on_disk(&mut self, here: u32) {
+    fn on_disk(&mut self) {
         for lane in 0..LANES {
             self.p[2][lane] = 0.0;
             let p = [self.p[0][lane], self.p[1][lane], 0.0];
             self.uv[0][lane] = dot(p, p).sqrt();
+            self.uv[1][lane] = turns(p);
         }
-        each_lane(here, |lane| {
-            self.uv[1][lane] = turns([self.p[0][lane], self.p[1][lane], 0.0]);
-        });
     }
 
     #[inline(always)]
-    fn on_cylinder(&mut self, here: u32) {
+    fn on_cylinder(&mut self) {
         for lane in 0..LANES {
             let n = normalize([self.p[0][lane], self.p[1][lane], 0.0]);
             for a in 0..3 {
                 self.normal[a][lane] = n[a];
             }
             (self.p[0][lane], self.p[1][lane]) = (n[0], n[1]);
+            self.uv[0][lane] = turns(n);
             self.uv[1][lane] = 0.5 * self.p[2][lane] + 0.5;
         }
-        each_lane(here, |lane| {
-            self.uv[0][lane] = turns([self.p[0][lane], self.p[1][lane], 0.0]);
-        });
     }
 }
 

@@ -215,11 +215,11 @@ pub(super) fn ahead(scene: &SceneView, rays: &Group) -> u32 {
 
 /// The smaller and the larger number, by one instruction: `f32::min` treats not-a-number apart.
 #[inline(always)]
-fn less(a: f32, b: f32) -> f32 {
+pub(super) fn less(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }
 }
 
 #[inline(always)]
-fn more(a: f32, b: f32) -> f32 {
+pub(super) fn more(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }

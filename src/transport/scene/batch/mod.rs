@@ -2,10 +2,14 @@
 
 pub mod blocked;
 mod describe;
+pub mod environment;
+pub mod images;
 mod meet;
 pub mod nearest;
+mod packets;
 pub mod rays;
 
 pub use blocked::blocked_together;
+pub use environment::{Seen, SkyMap};
 pub use nearest::nearest_together;
 pub use rays::{Hits, LANES, Rays};

@@ -2,9 +2,10 @@
 
 use super::describe::{describe_shapes, describe_triangles};
 use super::meet::{Met, ahead};
-use super::rays::{Group, Hits, LANES, Lanes, Rays, each_lane, first_lanes, lanes_mut, lanes_where};
+use super::packets::Packet;
+use super::rays::{Hits, LANES, Rays, each_lane, first_lanes, lanes_mut};
 use crate::resident::layout::{BLOCK, NONE};
-use crate::transport::scene::bvh::{self, Ray, Target, TrianglesAlone};
+use crate::transport::scene::bvh::{self, Ray, Target};
 use crate::transport::scene::records::SceneView;
 use crate::transport::scene::shape::intersect_shape;
 
@@ -27,67 +28,75 @@ pub(super) fn are_led(scene: &SceneView) -> bool {
 #[inline(always)]
 pub fn nearest_together(scene: &SceneView, rays: &Rays, count: usize, hits: &mut Hits) {
     hits.resize(count);
-    let mut on_triangles = Vec::with_capacity(hits.t.len());
+    let (few, are_led) = (are_few(scene), are_led(scene));
+    let mut led = Vec::with_capacity(hits.t.len());
     for first in (0..count).step_by(LANES) {
         let (group, all) = (rays.group(first), first_lanes(count - first));
         let mut met = Met::nothing(&group.far);
-        if are_few(scene) {
+        let mut enters = if are_led { all } else { 0 };
+        if few {
             met.meet_all(scene, &group, all & ahead(scene, &group));
         }
-        let mut weights = [[0.0; LANES]; 2];
-        let mut triangles = [NONE; LANES];
-        if are_led(scene) {
-            search(scene, &group, all, &mut met, &mut triangles, &mut weights);
+        if few && are_led {
+            enters &= met.enters(&scene.bvh.bounds, &group);
         }
-        let bits = lanes_where(|lane| triangles[lane] != NONE);
-        each_lane(bits, |lane| on_triangles.push((first + lane) as u32));
+        each_lane(enters, |lane| led.push((first + lane) as u32));
         *lanes_mut(&mut hits.t, first) = met.t;
         *lanes_mut(&mut hits.surface, first) = met.number;
         *lanes_mut(&mut hits.primitive, first) = met.part;
-        *lanes_mut(&mut hits.triangle, first) = triangles;
+        *lanes_mut(&mut hits.triangle, first) = [NONE; LANES];
         for k in 0..2 {
-            *lanes_mut(&mut hits.weights[k], first) = weights[k];
+            *lanes_mut(&mut hits.weights[k], first) = [0.0; LANES];
         }
-        describe_shapes(scene, &group, first, hits);
+    }
+    match few {
+        true => search_together(scene, rays, &led, hits),
+        false => led.iter().for_each(|&i| search_alone(scene, rays, i as usize, hits)),
+    }
+    for first in (0..count).step_by(LANES) {
+        describe_shapes(scene, &rays.group(first), first, hits);
     }
     // Together, since few rays of a vector may meet them.
-    for which in on_triangles.chunks(LANES) {
+    led.retain(|i| hits.triangle[*i as usize] != NONE);
+    for which in led.chunks(LANES) {
         describe_triangles(scene, which, hits);
     }
 }
 
-/// Searches the BVH for nearer hits of the rays of `all`: with triangles, and with other shapes if these are many.
+/// Searches the BVH for triangles that rays, given by their indices, meet nearer than what they have met.
 #[inline(always)]
-fn search(
-    scene: &SceneView,
-    rays: &Group,
-    all: u32,
-    met: &mut Met,
-    triangles: &mut Lanes<u32>,
-    weights: &mut [Lanes<f32>; 2],
-) {
-    let few = are_few(scene);
-    let enters = if few { met.enters(&scene.bvh.bounds, rays) } else { all };
-    each_lane(enters & all, |lane| {
-        let (o, d) = (rays.origin(lane), rays.direction(lane));
-        let ray = Ray::until(o, d, met.t[lane]);
-        let hit = match few {
-            true => bvh::intersect(scene.bvh, &ray, &TrianglesAlone),
-            false => bvh::intersect(scene.bvh, &ray, &|number| {
-                intersect_shape(scene, number, o, d, rays.far[lane])
-            }),
-        };
-        let Some(hit) = hit else {
-            return;
-        };
-        met.t[lane] = hit.t;
-        match hit.target {
-            Target::Surface { number, part } => (met.number[lane], met.part[lane]) = (number, part),
-            Target::Triangle { number, place, u, v } => {
-                triangles[lane] = number;
-                met.part[lane] = BLOCK as u32 * place.0 + place.1;
-                (weights[0][lane], weights[1][lane]) = (u, v);
+fn search_together(scene: &SceneView, rays: &Rays, led: &[u32], hits: &mut Hits) {
+    for which in led.chunks(LANES) {
+        let mut packet = Packet::new(&scene.bvh.bounds, rays, which, &hits.t);
+        packet.walk::<false>(scene.bvh, first_lanes(which.len()));
+        for (lane, &i) in which.iter().enumerate() {
+            let i = i as usize;
+            let Some(number) = packet.triangle(lane) else { continue };
+            hits.t[i] = packet.t[lane];
+            hits.primitive[i] = packet.place[lane];
+            hits.triangle[i] = number;
+            for k in 0..2 {
+                hits.weights[k][i] = packet.weights[k][lane];
             }
         }
-    });
+    }
+}
+
+/// Searches the BVH for the nearest hit of one ray, with shapes too.
+#[inline(always)]
+fn search_alone(scene: &SceneView, rays: &Rays, i: usize, hits: &mut Hits) {
+    let (o, d, far) = (rays.origin(i), rays.direction(i), rays.far[i]);
+    let surfaces = |number| intersect_shape(scene, number, o, d, far);
+    let Some(hit) = bvh::intersect(scene.bvh, &Ray::until(o, d, hits.t[i]), &surfaces) else {
+        return;
+    };
+    hits.t[i] = hit.t;
+    match hit.target {
+        Target::Surface { number, part } => (hits.surface[i], hits.primitive[i]) = (number, part),
+        Target::Triangle { number, place, u, v } => {
+            hits.triangle[i] = number;
+            hits.primitive[i] = BLOCK as u32 * place.0 + place.1;
+            (hits.weights[0][i], hits.weights[1][i]) = (u, v);
+        }
+    }
 }
