@@ -32,8 +32,9 @@ struct Case {
     maps: &'static [&'static str],
 }
 
-/// The text with pictures of 12 × 12 pixels and maps of 8 × 8 texels.
+/// The text with pictures of 12 × 12 pixels and maps of 8 × 8 texels, and with mirrors of which all derivatives are other than zero.
 fn small(text: &str) -> String {
+    let text = text.replace("\"material\": \"none\"", "\"eta\": 0.2, \"k\": 3.9");
     let text = text.replace("\"width\": 96, \"height\": 96", "\"width\": 12, \"height\": 12");
     text.replace("\"resolution\": [64, 64]", "\"resolution\": [8, 8]")
 }
