@@ -415,6 +415,7 @@ fn constants_agree() {
         ("ADJOINT", sampler::ADJOINT),
         ("MAX_NESTING", phase::MAX_NESTING as u32),
         ("MAX_LEVELS", MAX_LEVELS as u32),
+        ("CHAIN_VERTICES", layout::CHAIN_VERTICES),
     ] {
         assert_eq!(constant(&world, name), f64::from(value), "{name}");
     }

@@ -93,6 +93,17 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ("transport/rays/random", &["mix_words"], "a closure in Rust"),
     ("transport/scene/bsdf/local", &["lobe_sample_none"], "None in Rust"),
     (
+        "transport/paths/chain",
+        &["link_hit", "chain_meet", "chain_pass", "chain_scatter"],
+        "a vertex holds an interaction, and no light is one, in Rust; here what a vertex brings is computed on the way back \
+         alone, because compilers write a function out wherever it is called",
+    ),
+    (
+        "transport/paths/chain",
+        &["by_moving_over"],
+        "in Rust in transport/scene/motion, which has no twin",
+    ),
+    (
         "transport/scene/bsdf/leaf",
         &[
             "leaf_values",
@@ -215,7 +226,6 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     ("transport/paths/trail", "what moves is differentiated on the CPU alone"),
-    ("transport/paths/chain", "what moves is differentiated on the CPU alone"),
     ("transport/paths/jacobian", "there to compare with, on the CPU alone"),
     (
         "transport/scene/motion",

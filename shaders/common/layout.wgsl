@@ -668,5 +668,8 @@ struct Block {
     triangles: vec4u,
 }
 
+// Vertices that a chain of smooth glass and mirrors may have.
+const CHAIN_VERTICES: u32 = 16u;
+
 // Depth of the deepest BVH.
 const MAX_LEVELS: u32 = 40u;

@@ -57,6 +57,31 @@ fn env_eval(at: EnvStencil) -> vec3f {
         + emitter_texel(at.texels.z) * at.weights.z + emitter_texel(at.texels.w) * at.weights.w;
 }
 
+#ifdef CHAINS
+
+// The derivative by the direction `d` (of length one, in the map's frame) of the radiance of env_eval times `g`. On the poles,
+// where it has none, it is zero.
+fn env_slope(size: vec2u, d: vec3f, g: vec3f) -> vec3f {
+    let square = d.x * d.x + d.z * d.z;
+    if !(square > 1e-12) {
+        return vec3f(0.0);
+    }
+    let at = env_stencil(size, d);
+    let a = dot(emitter_texel(at.texels.x), g);
+    let b = dot(emitter_texel(at.texels.y), g);
+    let c = dot(emitter_texel(at.texels.z), g);
+    let e = dot(emitter_texel(at.texels.w), g);
+    // Bilinear weights are products of one along u and one along v: a sum over one axis leaves the weight of the other.
+    let w = at.weights;
+    let across = ((b - a) * (w.x + w.y) + (e - c) * (w.z + w.w)) * f32(size.x);
+    let down = ((c - a) * (w.x + w.z) + (e - b) * (w.y + w.w)) * (f32(size.y) - 1.0);
+    let by_u = across * (0.5 / PI) / square;
+    let by_v = down * (1.0 / PI) / sqrt(square);
+    return vec3f(-d.z * by_u, -by_v, d.x * by_u);
+}
+
+#endif
+
 // The emitter's radiance for the unit direction `d` (world), of a map before its scale.
 fn background_color(d: vec3f) -> vec3f {
     if ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {

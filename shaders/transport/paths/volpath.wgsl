@@ -8,6 +8,9 @@
 // The mode is a variable, not a shader variant: compilers inline the walk at each call, and one call serves all modes.
 
 #import transport/paths/adjoint
+#ifdef CHAINS
+#import transport/paths/chain
+#endif
 #import transport/scene/sky
 #import transport/rays/camera
 #import transport/paths/reservoir
@@ -93,6 +96,9 @@ fn escape(path: ptr<function, Path>) {
 #ifdef REPLAY
     if mode == REPLAY {
         sky_adjoint((*path).direction, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
+#ifdef CHAINS
+        chain_to_sky(path, weight);
+#endif
     }
 #endif
 }
@@ -208,6 +214,13 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
             if on_surface {
                 let lobe = select(sampled.lobe, LOBE_SMOOTH, turn == 0u);
                 bsdf_adjoint((*vertex).at, wo, lobe, sampled.leaf, lit.by_value);
+#ifdef CHAINS
+                if turn == 0u {
+                    chain_to_plane((*vertex).at, wo, lit.by_value);
+                } else {
+                    lengthen_chain((*vertex).at, sampled, value, lit.by_value * pdf);
+                }
+#endif
             } else {
                 phase_adjoint(index, blend, p, dot(incoming, outgoing), lit.by_logarithm);
             }
@@ -228,6 +241,13 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
 // Handles a surface: adds its emission, then passes through it or makes it the next vertex. False if the path ends.
 fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
     let record = surface_record(hit.surface);
+#ifdef REPLAY
+#ifdef CHAINS
+    if mode == REPLAY {
+        chain_meet(hit, (*path).direction);
+    }
+#endif
+#endif
     let hidden = record.light != NONE && (*path).depth == 0u && settings.hide_emitters == 1u;
     let against = dot((*path).direction, hit.normal) < 0.0;
     if record.light != NONE && against && !hidden {
@@ -240,6 +260,9 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
 #ifdef REPLAY
         if mode == REPLAY {
             light_adjoint(light, hit.point, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
+#ifdef CHAINS
+            chain_to_light(path, light, weight);
+#endif
         }
 #endif
     }
@@ -248,6 +271,13 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
         if settings.surfaces_only == 1u && !hidden && !path_counts_null(path) {
             return false;
         }
+#ifdef REPLAY
+#ifdef CHAINS
+        if mode == REPLAY && record.light != NONE && !hidden {
+            chain_pass();
+        }
+#endif
+#endif
         (*path).medium = medium_beyond(hit, (*path).direction, (*path).medium);
         path_pass(path, hit.t, leave(hit, (*path).direction));
         return true;
@@ -271,6 +301,10 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
     adjoint.d_radiance = d_radiance;
     adjoint.extra = extra;
     adjoint.reservoir.total = 0.0;
+#ifdef CHAINS
+    chain.count = 0u;
+    chain.reached = 0u;
+#endif
     var replayed: Replayed;
     var first: Path;
     for (var turn = 0u; turn < select(2u, 3u, MEDIA); turn++) {
@@ -301,6 +335,9 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
             }
             case 1u: {
                 replayed = Replayed(first.radiance, path.radiance, path.count);
+#ifdef CHAINS
+                send_chain();
+#endif
             }
             default: {
                 send_reservoir(path.radiance);

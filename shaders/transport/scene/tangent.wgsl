@@ -1,5 +1,5 @@
-// How a surface's point moves in the world with its texture coordinates: the tangents that anisotropic BSDFs are aligned
-// with.
+// How a surface's point moves in the world with its texture coordinates: the tangents that anisotropic BSDFs and normal maps
+// are aligned with.
 
 #import bind/bvh
 #import transport/rays/camera
@@ -91,3 +91,116 @@ fn triangle_derivatives(place: u32) -> Derivatives {
     let scale = 1.0 / determinant;
     return Derivatives(scale * (second.y * ab - first.y * ac), scale * (first.x * ac - second.x * ab));
 }
+
+#ifdef CHAINS
+
+// How a surface changes from point to point: the derivatives by moving over it. The columns of matrices are the rows of
+// Rust: times a derivative they give that by the point.
+struct SurfaceSlopes {
+    // Of the shading normal.
+    normal: mat3x3f,
+    // Of the derivative of the point by u, whose direction alone counts.
+    tangent: mat3x3f,
+    // Of the texture coordinates.
+    u: vec3f,
+    v: vec3f,
+}
+
+// The derivatives at a hit; motions away from the surface count for nothing.
+fn slopes(hit: Hit) -> SurfaceSlopes {
+    let record = surface_record(hit.surface);
+    if is_shape(record.kind, SURFACE_MESH) {
+        return triangle_slopes(hit);
+    }
+    let p = transform_point(record.to_local, hit.point.p);
+    let radius = sqrt(p.x * p.x + p.y * p.y);
+    // In local space: the normal and its derivatives, those of the derivative by u, and those of the texture coordinates.
+    var about = vec3f(0.0);
+    if radius > 0.0 {
+        about = vec3f(-p.y, p.x, 0.0) / (TURN * radius * radius);
+    }
+    var round = vec3f(0.0);
+    var tangent = mat3x3f();
+    var u = vec3f(0.5, 0.0, 0.0);
+    var v = vec3f(0.0, 0.5, 0.0);
+    if is_shape(record.kind, SURFACE_SPHERE) || is_shape(record.kind, SURFACE_CYLINDER) {
+        let is_sphere = is_shape(record.kind, SURFACE_SPHERE);
+        round = vec3f(1.0, 1.0, select(0.0, 1.0, is_sphere));
+        tangent = mat3x3f(vec3f(0.0, -TURN, 0.0), vec3f(TURN, 0.0, 0.0), vec3f(0.0));
+        u = about;
+        v = vec3f(0.0, 0.0, 0.5);
+        if is_sphere {
+            v.z = select(0.0, -2.0 / (TURN * radius), radius > 0.0);
+        }
+    } else if is_shape(record.kind, SURFACE_DISK) {
+        var out = vec3f(0.0);
+        var scale = 0.0;
+        if radius > 0.0 {
+            out = vec3f(p.xy / radius, 0.0);
+            scale = 1.0 / radius;
+        }
+        tangent = mat3x3f(
+            vec3f(out.y, -out.x, 0.0) * (out.y * scale),
+            vec3f(-out.y, out.x, 0.0) * (out.x * scale),
+            vec3f(0.0),
+        );
+        u = out;
+        v = about;
+    } else if is_shape(record.kind, SURFACE_CUBE) {
+        let origin = cube_uv(hit.primitive, vec3f(0.0));
+        let x = cube_uv(hit.primitive, vec3f(1.0, 0.0, 0.0)) - origin;
+        let y = cube_uv(hit.primitive, vec3f(0.0, 1.0, 0.0)) - origin;
+        let z = cube_uv(hit.primitive, vec3f(0.0, 0.0, 1.0)) - origin;
+        u = vec3f(x.x, y.x, z.x);
+        v = vec3f(x.y, y.y, z.y);
+    }
+    let inwards = mat3x3f(record.to_local[0].xyz, record.to_local[1].xyz, record.to_local[2].xyz);
+    let outwards = mat3x3f(record.to_world[0].xyz, record.to_world[1].xyz, record.to_world[2].xyz);
+    let distance = length(inwards * (round * p));
+    var normal = mat3x3f();
+    if distance > 0.0 {
+        let columns = transpose(inwards);
+        let bend = inwards * mat3x3f(round * columns[0], round * columns[1], round * columns[2]);
+        normal = across(bend, hit.shading, record.side / distance);
+    }
+    return SurfaceSlopes(normal, inwards * tangent * outwards, inwards * u, inwards * v);
+}
+
+// Those of a triangle, on which texture coordinates and the sum of the corners' normals are linear.
+fn triangle_slopes(hit: Hit) -> SurfaceSlopes {
+    let block = hit.primitive / 4u;
+    let lane = hit.primitive % 4u;
+    let a = block_corner(block, lane, 0u);
+    let ab = block_corner(block, lane, 1u) - a;
+    let ac = block_corner(block, lane, 2u) - a;
+    let corners = corner_record(block_triangles(block)[lane]);
+    let face = cross(ab, ac);
+    let square = dot(face, face);
+    if square == 0.0 {
+        return SurfaceSlopes(mat3x3f(), mat3x3f(), vec3f(0.0), vec3f(0.0));
+    }
+    // The shares of b and of c grow along these.
+    let to_b = cross(ac, face) / square;
+    let to_c = cross(face, ab) / square;
+    let first = corners.uv_ab.zw - corners.uv_ab.xy;
+    let second = corners.uv_c - corners.uv_ab.xy;
+    let n = corners.normals[0].xyz;
+    let nb = corners.normals[1].xyz - n;
+    let nc = corners.normals[2].xyz - n;
+    let from_a = hit.point.p - a;
+    let distance = length(n + nb * dot(to_b, from_a) + nc * dot(to_c, from_a));
+    var normal = mat3x3f();
+    if distance > 0.0 {
+        let bend = mat3x3f(to_b * nb.x + to_c * nc.x, to_b * nb.y + to_c * nc.y, to_b * nb.z + to_c * nc.z);
+        normal = across(bend, hit.shading, surface_record(hit.surface).side / distance);
+    }
+    return SurfaceSlopes(normal, mat3x3f(), to_b * first.x + to_c * second.x, to_b * first.y + to_c * second.y);
+}
+
+// The part of a matrix's image across the unit vector `n`, times a number.
+fn across(m: mat3x3f, n: vec3f, scale: f32) -> mat3x3f {
+    let along = m * n;
+    return mat3x3f((m[0] - along * n.x) * scale, (m[1] - along * n.y) * scale, (m[2] - along * n.z) * scale);
+}
+
+#endif

@@ -171,6 +171,13 @@ fn image_texel(record: Texture, at: vec2f) -> u32 {
 
 // The value at a stencil. One channel is repeated.
 fn texture_eval(at: TextureStencil) -> vec3f {
+#ifdef CHAINS
+    // In a loop, which compilers write out once: chains look up much.
+    var sum = vec3f(0.0);
+    for (var k = 0u; k < min(at.count, 4u); k++) {
+        sum += stencil_texel(at, at.texels[k]) * at.weights[k];
+    }
+#else
     if at.count == 1u {
         return stencil_texel(at, at.texels.x);
     }
@@ -178,6 +185,7 @@ fn texture_eval(at: TextureStencil) -> vec3f {
     sum += stencil_texel(at, at.texels.y) * at.weights.y;
     sum += stencil_texel(at, at.texels.z) * at.weights.z;
     sum += stencil_texel(at, at.texels.w) * at.weights.w;
+#endif
 #ifdef SOLIDS
     if at.count > 4u {
         sum += stencil_texel(at, at.other_texels.x) * at.other_weights.x;

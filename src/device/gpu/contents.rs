@@ -5,8 +5,8 @@ use crate::resident::layout::{NONE, background, bsdf, leaf, texture};
 use crate::resident::paths::PathScene;
 use crate::resident::{Resident, Transport};
 
-/// The kinds of BSDFs and of their textures that shaders of paths are written for: what a scene does not have is left out, since it would cost
-/// registers, and time to compile.
+/// The kinds of BSDFs and of their textures that shaders of paths are written for, and whether they move the points of chains: what a
+/// scene does not have is left out, since it would cost registers, and time to compile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leaves(u32);
 
@@ -28,9 +28,11 @@ impl Leaves {
     const ATTRIBUTES: u32 = 512;
     /// Textures that are volumes.
     const SOLIDS: u32 = 1024;
+    /// Chains of smooth glass and mirrors, of which a replay moves the points.
+    const CHAINS: u32 = 2048;
 
     /// What shaders call them, in the order of their bits.
-    const NAMES: [&'static str; 11] = [
+    const NAMES: [&'static str; 12] = [
         "CONDUCTORS",
         "DIELECTRICS",
         "PLASTICS",
@@ -42,6 +44,7 @@ impl Leaves {
         "STRAIGHT",
         "ATTRIBUTES",
         "SOLIDS",
+        "CHAINS",
     ];
     /// All of them.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
@@ -50,6 +53,7 @@ impl Leaves {
     pub fn each() -> impl Iterator<Item = Self> {
         (0..Self::NAMES.len()).map(|i| match 1 << i {
             Self::RELIEFS => Self(Self::RELIEFS | Self::TANGENTS),
+            Self::CHAINS => Self(0).with_chains(),
             Self::STRAIGHT => Self(Self::STRAIGHT | Self::DISCRETE),
             one => Self(one),
         })
@@ -87,6 +91,11 @@ impl Leaves {
         Self(all.fold(0, |all, one| all | one))
     }
 
+    /// With what moving the points of chains needs, which goes through slopes of normals and pictures.
+    fn with_chains(self) -> Self {
+        Self(self.0 | Self::CHAINS | Self::RELIEFS | Self::TANGENTS)
+    }
+
     /// What the preprocessor is told.
     pub(super) fn defines(self) -> impl Iterator<Item = &'static str> {
         let names = Self::NAMES.into_iter().enumerate();
@@ -122,7 +131,10 @@ impl Contents {
         let PathScene { bsdfs, surfaces, .. } = paths;
         let bits = |kinds: &mut dyn Iterator<Item = u32>| kinds.fold(0, |all, kind| all | 1 << kind);
         Self {
-            leaves: Leaves::of(bsdfs),
+            leaves: match paths.attached {
+                true => Leaves::of(bsdfs).with_chains(),
+                false => Leaves::of(bsdfs),
+            },
             bvh: !paths.bvh.nodes.is_empty(),
             media: !paths.media.is_empty(),
             scattering_surfaces: !bsdfs.bsdfs.is_empty(),

@@ -258,8 +258,8 @@ impl Device for Gpu {
             && paths.inverted.is_some()
         {
             return Err(DeviceError::Unavailable(
-                "inverted Jacobians of rays are there to compare with and run on the CPU only; use --device cpu, or \
-                 \"jacobians\": \"kept\""
+                "inverted Jacobians of rays are there to compare with and run on the CPU only; use --device cpu, or say \
+                 \"jacobians\": \"kept\" in the integrator"
                     .into(),
             ));
         }
@@ -281,13 +281,6 @@ impl Device for Gpu {
                 "`advolpath` and `rbvolpath` are there to compare with and run on the CPU only; use --device cpu, or \
                  `prbvolpath`"
                     .into(),
-            ));
-        }
-        if let Transport::Paths(paths) = &resident.transport
-            && paths.attached
-        {
-            return Err(DeviceError::Unavailable(
-                "`prb_attached` runs on the CPU only; use --device cpu, or `prb` to render".into(),
             ));
         }
         if params

@@ -34,6 +34,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/statistics",
     "transport/paths/adjoint",
     "transport/paths/aov",
+    "transport/paths/chain",
     "transport/lookup/background",
     "transport/rays/camera",
     "transport/paths/reservoir",

@@ -110,6 +110,29 @@ fn fresnel_conductor_slopes(cosine: f32, eta: f32, k: f32) -> vec3f {
     );
 }
 
+#ifdef CHAINS
+
+// fresnel_conductor and its derivative by the cosine.
+fn fresnel_conductor_slope(cosine: f32, eta: f32, k: f32) -> vec2f {
+    let square = complex_mul(vec2f(eta, k), vec2f(eta, k));
+    let less = vec2f(square.x - 1.0, square.y);
+    let p = complex_sqrt(vec2f(less.x + cosine * cosine, less.y));
+    if !(p.x > 0.0 || p.y > 0.0) {
+        return vec2f(1.0, 0.0);
+    }
+    let dense = square * cosine;
+    let below = vec2f(cosine + p.x, p.y);
+    let below_dense = dense + p;
+    let s = complex_div(vec2f(cosine - p.x, -p.y), below);
+    let t = complex_div(dense - p, below_dense);
+    let bend = 2.0 * complex_div(less, p);
+    let ds = complex_div(bend, complex_mul(below, below));
+    let dt = complex_div(complex_mul(square, bend), complex_mul(below_dense, below_dense));
+    return vec2f(0.5 * (dot(s, s) + dot(t, t)), dot(s, ds) + dot(t, dt));
+}
+
+#endif
+
 fn complex_mul(a: vec2f, b: vec2f) -> vec2f {
     return vec2f(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }

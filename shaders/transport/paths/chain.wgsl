@@ -1,0 +1,399 @@
+// Chains of smooth glass and mirrors, of which a replay moves the points (docs/method.md, section 24): the derivatives by
+// what turns the directions along a chain go back from what is seen at its end (Vicini2021, section 4.2). Where a chain
+// meets a diffuse plane, the point moves and the directions that are sampled there are held.
+
+#import transport/lookup/background
+#import transport/paths/adjoint
+#import transport/paths/path_state
+#import transport/rays/sampler
+#import transport/scene/bsdf
+#import transport/scene/bsdf/diffuse
+#import transport/scene/bsdf/fresnel
+#import transport/scene/bsdf/local
+#import transport/scene/interaction
+#import transport/scene/light
+#import transport/scene/records
+#import transport/scene/shape
+#import transport/scene/sky
+#import transport/scene/tangent
+#import transport/scene/texture
+
+#ifdef REPLAY
+#ifdef CHAINS
+
+// A vertex of a chain: what of an interaction counts, how the path is turned there, and the derivatives that it leaves. What
+// follows from them is computed on the way back alone, so that compilers write it out once.
+struct Link {
+    p: vec3f,
+    surface: u32,
+    normal: vec3f,
+    primitive: u32,
+    shading: vec3f,
+    lobe: u32,
+    s: vec3f,
+    // Which of the scene's leaves turned the path; NONE where it went straight on without any.
+    leaf: u32,
+    incoming: vec3f,
+    // The texture of what shines or scatters here, whose value has the derivatives `by_picture`; NONE without one.
+    picture: u32,
+    by_picture: vec3f,
+    uv: vec2f,
+    // The derivatives by the logarithm of the weight of glass or a mirror.
+    by_weight: vec3f,
+    // The derivative by the direction in which the path left the scene.
+    by_direction: vec3f,
+}
+
+// The vertices that a replay has passed since the camera, on smooth glass, mirrors and diffuse planes, and behind them the
+// point that it has met last.
+struct Chain {
+    count: u32,
+    // How many of them there were when a light was met last.
+    reached: u32,
+    links: array<Link, CHAIN_VERTICES + 1u>,
+}
+
+var<private> chain: Chain;
+
+// The normal that a path is turned at.
+struct Normal {
+    // The vector that it is the direction of, in the surface's local frame, and one over its length.
+    raw: vec3f,
+    scale: f32,
+    // -1 where x and y of the map's vector are reversed; zero where no map tells the normal, or by a vector without length.
+    sign: f32,
+    // In the world.
+    m: vec3f,
+}
+
+// Derivatives by a direction, by the normal in the world, and by the relative index.
+struct Turning {
+    by_incoming: vec3f,
+    by_normal: vec3f,
+    by_eta: f32,
+}
+
+// The cosine at which a ray is taken to meet a surface that it only grazes: the point that it meets moves without bounds there,
+// and a few such paths would decide a texel's derivative, or leave the range of its sums.
+const GRAZING: f32 = 0.03;
+
+// The surface's own normal.
+fn normal_own(link: Link) -> Normal {
+    return Normal(vec3f(0.0, 0.0, 1.0), 1.0, 0.0, link.shading);
+}
+
+// A vector along a normal whose derivative is `by`, where the vector's length is one over `scale`.
+fn direction_adjoint(n: vec3f, scale: f32, by: vec3f) -> vec3f {
+    return (by - n * dot(n, by)) * scale;
+}
+
+// A direction in which a ray meets a surface of normal `n`, tilted where it only grazes it.
+fn steep(n: vec3f, direction: vec3f) -> vec3f {
+    let cosine = dot(n, direction);
+    if abs(cosine) >= GRAZING {
+        return direction;
+    }
+    return direction + n * (select(GRAZING, -GRAZING, cosine < 0.0) - cosine);
+}
+
+// The derivative by moving the origin of a ray along `direction`, which does not graze, that meets a surface of normal `n`, from
+// that by the point that it meets.
+fn meeting_adjoint(n: vec3f, direction: vec3f, by_point: vec3f) -> vec3f {
+    return by_point - n * (dot(by_point, direction) / dot(n, direction));
+}
+
+// The derivatives by the texture coordinates, from those by what a texture has there: of bitmaps alone, others have no slopes.
+fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
+    let record = texture_record(index);
+    if !BITMAPS || record.kind != TEXTURE_BITMAP {
+        return vec2f(0.0);
+    }
+    let slopes = texture_slopes(record, uv);
+    let at = slopes.by_u;
+    var by_weights: vec4f;
+    for (var k = 0u; k < at.count; k++) {
+        by_weights[k] = dot(stencil_texel(at, at.texels[k]), d);
+    }
+    return vec2f(dot(by_weights, slopes.by_u.weights), dot(by_weights, slopes.by_v.weights));
+}
+
+// Derivatives by what changes from point to point of a surface: the shading normal, the derivative of the point by u, and the
+// texture coordinates; and by the texel of the normal map.
+struct Changes {
+    by_normal: vec3f,
+    by_tangent: vec3f,
+    by_uv: vec2f,
+    by_texel: vec3f,
+}
+
+// The derivative by moving a point over its surface, from those by what changes there.
+fn by_moving_over(hit: Hit, d: Changes) -> vec3f {
+    let around = slopes(hit);
+    return around.normal * d.by_normal + around.tangent * d.by_tangent + around.u * d.by_uv.x + around.v * d.by_uv.y;
+}
+
+// The hit of a vertex.
+fn link_hit(link: Link) -> Hit {
+    let point = surface_point_new(link.p, link.uv);
+    return Hit(0.0, link.surface, link.primitive, point, 0.0, link.normal, link.shading, true);
+}
+
+// The normal here.
+fn link_normal(link: Link, leaf: Leaf) -> Normal {
+    if leaf.relief == NONE {
+        return normal_own(link);
+    }
+    var raw = 2.0 * texture_value(leaf.relief, surface_point_new(link.p, link.uv)) - 1.0;
+    if !(dot(raw, raw) > 0.0) {
+        return normal_own(link);
+    }
+    let t = cross(link.shading, link.s);
+    let wi = -vec3f(dot(link.incoming, link.s), dot(link.incoming, t), dot(link.incoming, link.shading));
+    let sign = select(1.0, -1.0, (leaf.flags & LEAF_FLIPS) != 0u && !(dot(raw, wi) * wi.z > 0.0));
+    raw = vec3f(raw.xy * sign, raw.z);
+    let scale = 1.0 / sqrt(dot(raw, raw));
+    return Normal(raw, scale, sign, (link.s * raw.x + t * raw.y + link.shading * raw.z) * scale);
+}
+
+// The derivatives by what turns the path into the direction by which the derivative is `d`; `by_cosine` is that by way of the
+// reflectance.
+fn link_turning(link: Link, m: vec3f, eta: f32, by_cosine: f32, d: vec3f) -> Turning {
+    let incoming = link.incoming;
+    let cosine = -dot(incoming, m);
+    var turning = Turning(vec3f(0.0), vec3f(0.0), 0.0);
+    switch link.lobe {
+        case LOBE_REFLECTION: {
+            let along = -2.0 * dot(m, d);
+            turning.by_incoming = d + m * along;
+            turning.by_normal = d * (2.0 * cosine) + incoming * along;
+        }
+        case LOBE_TRANSMISSION: {
+            // The index of the side that the path comes from over that of the other, and the normal turned to that side.
+            let outside = cosine > 0.0;
+            let e = select(eta, 1.0 / eta, outside);
+            let side = select(-1.0, 1.0, outside);
+            let c = cosine * side;
+            let n = m * side;
+            let sine_square = 1.0 - c * c;
+            let ct = sqrt(1.0 - e * e * sine_square);
+            let by_mu = dot(n, d);
+            let by_c = by_mu * (e - e * e * c / ct);
+            let by_e = dot(incoming, d) + by_mu * (c + e * sine_square / ct);
+            turning.by_incoming = d * e - n * by_c;
+            turning.by_normal = (d * (e * c - ct) - incoming * by_c) * side;
+            turning.by_eta = select(by_e, -by_e * e * e, outside);
+        }
+        case LOBE_STRAIGHT: {
+            turning.by_incoming = d;
+        }
+        // The direction that was sampled is held.
+        default: {
+        }
+    }
+    turning.by_incoming -= m * by_cosine;
+    turning.by_normal -= incoming * by_cosine;
+    return turning;
+}
+
+// The derivatives by the normal's texel, and by what it is given in.
+fn link_normal_adjoint(link: Link, leaf: Leaf, normal: Normal, by_normal: vec3f) -> Changes {
+    let by_raw = direction_adjoint(normal.m, normal.scale, by_normal);
+    let n = link.shading;
+    let s = link.s;
+    let raw = normal.raw;
+    var by = Changes(by_raw * raw.z, vec3f(0.0), vec2f(0.0), vec3f(0.0));
+    if normal.sign == 0.0 {
+        return by;
+    }
+    // The second axis is across the normal and the first one, which is tangential as far as the derivative by u is.
+    by.by_normal += cross(s, by_raw) * raw.y;
+    let by_s = by_raw * raw.x + cross(by_raw, n) * raw.y;
+    let along = derivatives(link_hit(link)).dp_du;
+    let height = dot(n, along);
+    let tangential = along - n * height;
+    let square = dot(tangential, tangential);
+    if square > 0.0 {
+        let by_tangential = direction_adjoint(s, 1.0 / sqrt(square), by_s);
+        let across = dot(n, by_tangential);
+        by.by_normal -= by_tangential * height + along * across;
+        by.by_tangent = by_tangential - n * across;
+    }
+    // The map's vector, whose x and y may be reversed.
+    let sign = 2.0 * normal.sign;
+    by.by_texel = vec3f(dot(s, by_raw) * sign, dot(cross(n, s), by_raw) * sign, 2.0 * dot(n, by_raw));
+    return by;
+}
+
+// A value of the leaf's textures, which are constant.
+fn link_value(leaf: Leaf, which: u32) -> vec3f {
+    let at = texture_stencil_first(texture_record(leaf.first_texture + which));
+    return stencil_texel(at, 0u);
+}
+
+// The derivative by the cosine of the normal and the direction back, from those by the logarithm of the weight; `first` is the
+// first of the leaf's values.
+fn link_by_cosine(link: Link, leaf: Leaf, m: vec3f, first: vec3f) -> f32 {
+    let cosine = -dot(link.incoming, m);
+    let d = link.by_weight;
+    let sum = d.x + d.y + d.z;
+    if leaf.kind == LEAF_CONDUCTOR {
+        let k = link_value(leaf, 1u);
+        var by_cosine = 0.0;
+        for (var c = 0u; c < 3u; c++) {
+            let f = fresnel_conductor_slope(cosine, first[c], k[c]);
+            if f.x > 0.0 {
+                by_cosine += d[c] * (f.y / f.x);
+            }
+        }
+        return by_cosine;
+    }
+    let thin = leaf.kind == LEAF_THIN_DIELECTRIC;
+    let single = fresnel_slopes(select(cosine, abs(cosine), thin), first.x);
+    var f = single.x;
+    var slope = single.y;
+    if thin {
+        f = plate(single.x);
+        slope = plate_slope(single.x) * single.y * select(1.0, -1.0, cosine < 0.0);
+    }
+    if link.lobe == LOBE_REFLECTION {
+        return sum * slope / f;
+    }
+    return -sum * slope / (1.0 - f);
+}
+
+// Notes the point that the path has met, behind the vertices.
+fn chain_meet(hit: Hit, incoming: vec3f) {
+    let link = &chain.links[chain.count];
+    (*link).p = hit.point.p;
+    (*link).surface = hit.surface;
+    (*link).normal = hit.normal;
+    (*link).primitive = hit.primitive;
+    (*link).shading = hit.shading;
+    (*link).lobe = LOBE_SMOOTH;
+    (*link).leaf = NONE;
+    (*link).incoming = incoming;
+    (*link).picture = NONE;
+    (*link).by_picture = vec3f(0.0);
+    (*link).uv = hit.point.uv;
+    (*link).by_direction = vec3f(0.0);
+}
+
+// Leaves the derivatives `d` by a reflectance of this texture at the point. What shines and has another reflectance than a
+// constant one is no part of chains.
+fn chain_scatter(reflectance: u32, d: vec3f) {
+    if BITMAPS && texture_record(reflectance).kind == TEXTURE_BITMAP {
+        chain.links[chain.count].picture = reflectance;
+        chain.links[chain.count].by_picture += d;
+    }
+}
+
+// Makes a vertex of this weight of the point; `d` are the derivatives by it.
+fn lengthen_chain(at: Interaction, sampled: BsdfSample, weight: vec3f, d: vec3f) {
+    let link = &chain.links[chain.count];
+    let leaf = at.leaves.x + sampled.leaf;
+    (*link).lobe = sampled.lobe;
+    (*link).s = at.s;
+    (*link).leaf = leaf;
+    if sampled.lobe == LOBE_SMOOTH {
+        // The weight is the reflectance.
+        chain_scatter(leaf_record(leaf).first_texture, d);
+    } else {
+        (*link).by_weight = d * weight;
+    }
+    chain.count += 1u;
+}
+
+// Makes a vertex of a point that shines and lets the path pass.
+fn chain_pass() {
+    chain.links[chain.count].lobe = LOBE_STRAIGHT;
+    chain.count += 1u;
+}
+
+// Sends the derivatives along the chain, from the last light back to the first vertex.
+fn send_chain() {
+    var by_origin = vec3f(0.0);
+    var by_direction = vec3f(0.0);
+    for (var k = chain.reached; k > 0u; k--) {
+        let link = chain.links[k - 1u];
+        by_direction += link.by_direction;
+        var by = Changes(vec3f(0.0), vec3f(0.0), vec2f(0.0), vec3f(0.0));
+        var by_incoming = vec3f(0.0);
+        var relief = NONE;
+        var index = NONE;
+        var by_index = vec3f(0.0);
+        if link.lobe != LOBE_SMOOTH && link.leaf != NONE {
+            let leaf = leaf_record(link.leaf);
+            let normal = link_normal(link, leaf);
+            let first = link_value(leaf, 0u);
+            let by_cosine = link_by_cosine(link, leaf, normal.m, first);
+            let turning = link_turning(link, normal.m, first.x, by_cosine, by_direction);
+            by = link_normal_adjoint(link, leaf, normal, turning.by_normal);
+            by_incoming = turning.by_incoming;
+            relief = leaf.relief;
+            if leaf.kind == LEAF_DIELECTRIC {
+                index = leaf.first_texture;
+                by_index.x = turning.by_eta;
+            }
+        } else if link.lobe == LOBE_STRAIGHT {
+            by_incoming = by_direction;
+        }
+        // What shines or scatters, the normals, and the index: derivatives by them, and by where they are looked up.
+        for (var turn = 0u; turn < 3u; turn++) {
+            var wanted = link.picture;
+            var d = link.by_picture;
+            if turn == 1u {
+                wanted = relief;
+                d = by.by_texel;
+            } else if turn == 2u {
+                wanted = index;
+                d = by_index;
+            }
+            if wanted == NONE {
+                continue;
+            }
+            if turn > 0u {
+                texture_adjoint(stencil(wanted, surface_point_new(link.p, link.uv)), d);
+            }
+            by.by_uv += picture_slopes(wanted, link.uv, d);
+        }
+        if k == 1u {
+            break;
+        }
+        let by_point = by_origin + by_moving_over(link_hit(link), by);
+        by_origin = meeting_adjoint(link.normal, steep(link.normal, link.incoming), by_point);
+        let distance = dot(link.p - chain.links[k - 2u].p, link.incoming);
+        by_direction = by_incoming + by_origin * distance;
+    }
+}
+
+// Leaves the derivatives by where a chain meets a diffuse plane, whose value for the local direction `wo` towards the sky had
+// the derivatives `d`.
+fn chain_to_plane(at: Interaction, wo: vec3f, d: vec3f) {
+    chain_scatter(leaf_record(at.leaves.x).first_texture, diffuse_adjoint(wo, d));
+    chain.reached = chain.count + 1u;
+}
+
+// Leaves the derivatives by where a chain meets a light, whose contribution was throughput times `factor` times radiance.
+fn chain_to_light(path: ptr<function, Path>, record: Light, factor: f32) {
+    let link = &chain.links[chain.count];
+    (*link).picture = record.light_texture;
+    (*link).by_picture = path_alive(path, adjoint.d_radiance * (*path).beta * factor) * light_color(record);
+    chain.reached = chain.count + 1u;
+}
+
+// Leaves the derivatives by the direction in which a chain leaves the scene, whose contribution was throughput times
+// `weight` times radiance.
+fn chain_to_sky(path: ptr<function, Path>, weight: f32) {
+    chain.reached = chain.count;
+    if !ENVIRONMENT_MAP || chain.count == 0u || scene.background != BACKGROUND_ENVMAP {
+        return;
+    }
+    let d = path_alive(path, adjoint.d_radiance * (*path).beta * weight) * sky_scale();
+    let local = transform_vector(scene.world_to_env, (*path).direction);
+    let shorter = 1.0 / sqrt(dot(local, local));
+    let by_local = env_slope(scene.env_size, local * shorter, d) * shorter;
+    chain.links[chain.count - 1u].by_direction = from_environment(by_local);
+}
+
+#endif
+#endif
