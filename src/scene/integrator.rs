@@ -5,7 +5,6 @@ use super::object::Object;
 use super::reader::{Limit, Value};
 use super::reference::is_name_char;
 use super::vocabulary::Class;
-use super::{Aov, AovKind, Channels, Estimator, Gradient, Integrator, Rules, Variant};
 
 /// Mitsuba's default `max_depth` of differentiable integrators, in edges.
 const DEFAULT_DEPTH: u32 = 6;
@@ -15,6 +14,165 @@ const REGULARIZATION: f32 = 0.01;
 
 /// The longest path of `direct`: from the camera to a surface, and to a light.
 const DIRECT_DEPTH: u32 = 2;
+
+/// The light transport algorithm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Integrator {
+    pub rules: Rules,
+    pub estimator: Estimator,
+    /// Longest path in edges; None for no limit.
+    pub max_depth: Option<u32>,
+    /// Depth from which Russian roulette may end a path.
+    pub rr_depth: u32,
+    /// Emitters are invisible to the camera.
+    pub hide_emitters: bool,
+    pub gradient: Gradient,
+    /// Whether points along chains of smooth glass and mirrors move with the parameters (`prb_attached`).
+    pub attached: bool,
+    /// If their derivatives are carried by inverted Jacobians of rays, what makes these regular.
+    pub inverted: Option<f32>,
+}
+
+impl Default for Integrator {
+    fn default() -> Self {
+        Self {
+            rules: Rules::Volpath,
+            estimator: Estimator::PathReplay,
+            max_depth: None,
+            rr_depth: 5,
+            hide_emitters: false,
+            gradient: Gradient::Auto,
+            attached: false,
+            inverted: None,
+        }
+    }
+}
+
+/// What a picture shows beside radiance, or in its place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Channels {
+    /// Channels of the integrator `aov`, in the order of the file.
+    pub aovs: Vec<Aov>,
+    /// The integrator `depth`: the picture shows how far away surfaces are.
+    pub depth: bool,
+    /// The integrator `moment`: squares of what single samples show, under the name of the integrator in it.
+    pub moments: Option<String>,
+}
+
+/// Channels of the first surfaces that camera rays meet, and what they are called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aov {
+    pub name: String,
+    pub kind: AovKind,
+}
+
+/// What is known of a surface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AovKind {
+    Albedo,
+    Depth,
+    Position,
+    Uv,
+    GeoNormal,
+    ShNormal,
+    ShapeIndex,
+}
+
+impl AovKind {
+    /// All of them, by their names in Mitsuba.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("albedo", Self::Albedo),
+        ("depth", Self::Depth),
+        ("position", Self::Position),
+        ("uv", Self::Uv),
+        ("geo_normal", Self::GeoNormal),
+        ("sh_normal", Self::ShNormal),
+        ("shape_index", Self::ShapeIndex),
+    ];
+
+    /// Its name in Mitsuba.
+    pub fn word(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, kind)| *kind == self);
+        found.expect("all of them have names").0
+    }
+
+    /// The ends of its channels' names.
+    pub fn channels(self) -> &'static [&'static str] {
+        match self {
+            Self::Albedo => &["R", "G", "B"],
+            Self::Depth => &["T"],
+            Self::Uv => &["U", "V"],
+            Self::Position | Self::GeoNormal | Self::ShNormal => &["X", "Y", "Z"],
+            Self::ShapeIndex => &["I"],
+        }
+    }
+}
+
+/// How paths grow, as Mitsuba's integrators of these names have it. By all rules but `volpath`'s media play no part, and
+/// every surface that is met is an edge of the path and casts a shadow, also one that light passes straight through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rules {
+    /// Media scatter, and what light passes straight through is no edge.
+    #[default]
+    Volpath,
+    /// Roulette begins with the edge `rr_depth`.
+    Path,
+    /// Roulette begins behind the edge `rr_depth`, as by [`Self::Volpath`].
+    Prb,
+    /// Lights are not sampled, and there is no roulette.
+    Basic,
+    /// Paths begin at lights.
+    Light,
+}
+
+/// The estimator of derivatives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Estimator {
+    /// Path replay backpropagation: all names but the following.
+    #[default]
+    PathReplay,
+    /// Conventional reverse-mode differentiation of the same walk, recorded on a tape: `ad` and `advolpath`.
+    Tape,
+    /// Radiative backpropagation: `rb` and `rbvolpath`.
+    Radiative(Variant),
+}
+
+impl Estimator {
+    /// Whether an iteration renders along the paths of its adjoint pass, which uses the previous iteration's adjoint
+    /// image.
+    pub fn is_pipelined(self) -> bool {
+        matches!(self, Self::Radiative(Variant::Pipelined | Variant::BiasedPipelined))
+    }
+}
+
+/// The approximations of radiative backpropagation (NimierDavid2020, section 3.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Variant {
+    /// None: an independent path estimates the incident radiance at every interaction.
+    #[default]
+    Unbiased,
+    /// No such paths: in-scattered radiance is replaced by one.
+    Biased,
+    /// No primal pass: it is merged into the adjoint pass, which uses the previous iteration's adjoint image.
+    Pipelined,
+    /// Both.
+    BiasedPipelined,
+}
+
+/// The estimator of derivatives by extinction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Gradient {
+    /// Chosen by the scene: [`Self::Paired`] with a background, else [`Self::Drt`]; for a tape the supported one.
+    #[default]
+    Auto,
+    /// At the collisions of free-flight sampling.
+    FreeFlight,
+    /// Differential ratio tracking.
+    Drt,
+    /// Paired points: differential tracking along the flight, with transmitted and in-scattered radiance at the same
+    /// point.
+    Paired,
+}
 
 /// The integrator, and what pictures show beside its radiance.
 pub(super) fn read(value: &Value<'_>) -> Option<(Integrator, Channels)> {

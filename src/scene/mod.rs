@@ -74,6 +74,7 @@ pub use self::arrays::Visited;
 pub use self::change::Change;
 pub use self::diagnostics::{Diagnostic, Diagnostics, Place};
 pub use self::gradient_index::IndexCube;
+pub use self::integrator::{Aov, AovKind, Channels, Estimator, Gradient, Integrator, Rules, Variant};
 pub use self::motion::Motion;
 pub use self::optic::{Optic, SPLAT_REACH, is_light, screen_reflectance};
 pub use self::relief::Motif;
@@ -84,9 +85,8 @@ pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};
 pub use self::views::{POSE, ViewPart};
 pub use self::vocabulary::tag;
 pub use self::world::{
-    Aov, AovKind, AreaEmitter, AttributeMap, Bsdf, Channels, Displacement, Estimator, Geometry, Gradient, Group,
-    Instance, Integrator, Light, LightKind, Lookup, Material, Medium, MeshFormat, Model, NestedBsdf, Phase, Relief,
-    Rules, Surface, Texture, TextureMap, Variant, World, Wrap,
+    AreaEmitter, AttributeMap, Bsdf, Displacement, Geometry, Group, Instance, Light, LightKind, Lookup, Material,
+    Medium, MeshFormat, Model, NestedBsdf, Phase, Relief, Surface, Texture, TextureMap, World, Wrap,
 };
 
 pub use crate::io::dataset::Distortion;
@@ -111,7 +111,7 @@ pub struct Scene {
     pub optic: Option<Optic>,
     /// The integrator for `world`.
     pub integrator: Integrator,
-    /// What pictures show of the first surfaces.
+    /// What pictures show beside radiance, or in its place.
     pub channels: Channels,
     /// The emitter at infinity.
     pub background: Background,

@@ -212,6 +212,42 @@ fn all_mistakes_are_told_at_their_places() {
     assert!(!place.path("wrong.json").exists());
 }
 
+/// Files are found beside any of the files around that name them, the innermost first.
+#[test]
+fn files_are_found_beside_those_that_include() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("parts/more")).expect("writable");
+    let write = |name: &str, inside: &str| {
+        fs::write(place.path(name), format!("<scene version=\"3.0.0\">{inside}</scene>")).expect("writable");
+    };
+    let mesh = |name: &str| format!(r#"<shape type="obj"><string name="filename" value="{name}"/></shape>"#);
+    write("all.xml", r#"<include filename="parts/outer.xml"/>"#);
+    write("parts/outer.xml", r#"<include filename="parts/more/inner.xml"/>"#);
+    let inner = ["near.obj", "between.obj", "far.obj"].map(mesh).concat();
+    write("parts/more/inner.xml", &inner);
+    let triangle = "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n";
+    let files = [
+        "parts/more/near.obj",
+        "parts/near.obj",
+        "parts/between.obj",
+        "between.obj",
+        "far.obj",
+    ];
+    for file in files {
+        fs::write(place.path(file), triangle).expect("writable");
+    }
+    place.expect(0, &["import", "all.xml"]);
+    let scene = place.json("all.json");
+    let mut found: Vec<_> = scene
+        .as_object()
+        .expect("a scene")
+        .values()
+        .filter_map(|of| of["filename"].as_str())
+        .collect();
+    found.sort_unstable();
+    assert_eq!(found, ["far.obj", "parts/between.obj", "parts/more/near.obj"]);
+}
+
 /// Unknown plugins are told beside files that are missing, in the order of the files.
 #[test]
 fn unknown_plugins_and_missing_files_are_told_together() {

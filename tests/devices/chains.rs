@@ -5,27 +5,17 @@ use std::path::Path;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::Options;
-use prbopt::device::{ArrayKind, Batch, Device, Keys, Step};
+use prbopt::device::{ArrayKind, Batch, Device};
 use prbopt::gradcheck::{self, Setup};
-use prbopt::kernels::loss::Loss;
-use prbopt::kernels::optimizer::Optimizer;
 use prbopt::resident::Resident;
 use prbopt::scene;
 use prbopt::transport::rays::pixel::PixelTable;
-use prbopt::transport::rays::random::{Pass, pass_key};
 
 use super::gpu;
+use super::iterations::{ADAM, iterate};
 use super::worlds::{Outcome, compare, gradients, image};
 
-const ADAM: Optimizer = Optimizer::Adam {
-    beta_1: 0.9,
-    beta_2: 0.99,
-    epsilon: 1e-8,
-    mask_updates: false,
-};
-const ITERATIONS: u32 = 10;
-
-/// A scene: what it is called, its text, the edges of the maps in it, and the maps that are found.
+/// A scene: what it is called, its text, and the maps that are found.
 struct Case {
     name: &'static str,
     text: String,
@@ -123,22 +113,7 @@ fn run(device: &mut dyn Device, case: &Case) -> Outcome {
             case.name
         );
     }
-    for count in 1..=ITERATIONS {
-        let keys = |pass| Keys {
-            objective: pass_key(5, count, Pass::Objective),
-            pass: pass_key(5, count, pass),
-        };
-        device.render(&batch, keys(Pass::Primal), 4).expect("renders");
-        device.loss(&batch, keys(Pass::Primal), Loss::L2).expect("a loss");
-        device.backpropagate(&batch, keys(Pass::Adjoint), 4).expect("gradients");
-        let step = Step {
-            optimizer: ADAM,
-            rate: 0.2,
-            count,
-        };
-        device.step(&step).expect("finite gradients");
-        device.rebuild().expect("rebuilds");
-    }
+    iterate(device, &batch, 4, 0.2);
     for map in case.maps {
         let slot = device.params().find(map).expect("it is a parameter");
         let values = device.read(slot, ArrayKind::Values).expect("values");

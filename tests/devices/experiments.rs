@@ -4,24 +4,15 @@ use std::path::Path;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::Options;
-use prbopt::device::{ArrayKind, Batch, Device, Keys, Step};
-use prbopt::kernels::loss::Loss;
-use prbopt::kernels::optimizer::Optimizer;
+use prbopt::device::{ArrayKind, Batch, Device};
 use prbopt::resident::Resident;
 use prbopt::scene;
 use prbopt::transport::rays::pixel::PixelTable;
-use prbopt::transport::rays::random::{Pass, pass_key};
 
 use super::gpu;
+use super::iterations::{ADAM, iterate};
 use super::worlds::{Outcome, compare};
 
-const ADAM: Optimizer = Optimizer::Adam {
-    beta_1: 0.9,
-    beta_2: 0.999,
-    epsilon: 1e-8,
-    mask_updates: false,
-};
-const ITERATIONS: u32 = 10;
 const SPP: u32 = 2;
 
 /// A scene with changes, the parameter that it optimises, and what its first view is to look like.
@@ -81,24 +72,7 @@ impl Experiment {
             vec![(self.parameter.to_owned(), values)]
         };
         let start = read(device);
-        for count in 1..=ITERATIONS {
-            let keys = |pass| Keys {
-                objective: pass_key(5, count, Pass::Objective),
-                pass: pass_key(5, count, pass),
-            };
-            device.render(&batch, keys(Pass::Primal), SPP).expect("it renders");
-            device.loss(&batch, keys(Pass::Primal), Loss::L2).expect("a loss");
-            device
-                .backpropagate(&batch, keys(Pass::Adjoint), SPP)
-                .expect("gradients");
-            let step = Step {
-                optimizer: ADAM,
-                rate: 1.0,
-                count,
-            };
-            device.step(&step).expect("finite gradients");
-            device.rebuild().expect("rebuilds");
-        }
+        iterate(device, &batch, SPP, 1.0);
         [start, read(device)]
     }
 

@@ -7,6 +7,7 @@ mod chains;
 mod compare;
 mod experiments;
 mod gpu;
+mod iterations;
 mod known;
 mod looked_at;
 mod materials;

@@ -5,25 +5,15 @@ use std::path::Path;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::Options;
-use prbopt::device::{ArrayKind, Batch, Device, Keys, Step};
+use prbopt::device::{ArrayKind, Batch, Device};
 use prbopt::gradcheck::{self, Setup};
-use prbopt::kernels::loss::Loss;
-use prbopt::kernels::optimizer::Optimizer;
 use prbopt::params::Tuning;
 use prbopt::scene;
 use prbopt::transport::rays::pixel::PixelTable;
-use prbopt::transport::rays::random::{Pass, pass_key};
 
 use super::gpu;
+use super::iterations::{ADAM, iterate};
 use super::worlds::{Outcome, compare, gradients, image};
-
-const ADAM: Optimizer = Optimizer::Adam {
-    beta_1: 0.9,
-    beta_2: 0.99,
-    epsilon: 1e-8,
-    mask_updates: false,
-};
-const ITERATIONS: u32 = 10;
 
 /// The scene with 8 × 8 texels and pictures of 12 × 12 pixels.
 fn text() -> String {
@@ -58,22 +48,7 @@ fn run(device: &mut dyn Device) -> Outcome {
     let (_, gradient) = found.expect("it has a gradient");
     assert!(gradient.iter().filter(|g| **g != 0.0).count() > 150, "{gradient:?}");
     let start = device.read(slot, ArrayKind::Values).expect("values");
-    for count in 1..=ITERATIONS {
-        let keys = |pass| Keys {
-            objective: pass_key(5, count, Pass::Objective),
-            pass: pass_key(5, count, pass),
-        };
-        device.render(&batch, keys(Pass::Primal), 4).expect("renders");
-        device.loss(&batch, keys(Pass::Primal), Loss::L2).expect("a loss");
-        device.backpropagate(&batch, keys(Pass::Adjoint), 4).expect("gradients");
-        let step = Step {
-            optimizer: ADAM,
-            rate: 1.0,
-            count,
-        };
-        device.step(&step).expect("finite gradients");
-        device.rebuild().expect("rebuilds");
-    }
+    iterate(device, &batch, 4, 1.0);
     let found = device.read(slot, ArrayKind::Values).expect("values");
     let moved = found.iter().zip(&start).filter(|(a, b)| (*a - *b).abs() > 0.01).count();
     assert!(moved > 100, "{moved} of {} have moved", found.len());

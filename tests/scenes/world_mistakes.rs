@@ -588,6 +588,21 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "prbvolpath""#,
+        r#""type": "moment""#,
+        "2:17: a `moment` around nothing at integrator: put the integrator into it whose moments are wanted",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "moment", "inner": {"type": "ptracer"}"#,
+        "2:45: single samples here have no radiance of their own at integrator.inner: put an integrator into it that follows light from the camera, such as `path`",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "aov", "aovs": "d:depth", "inner": {"type": "moment", "image": {"type": "path"}}"#,
+        "2:17: an `aov` around an `aov`, a `depth` or a `moment` at integrator: list what they show in `aovs`, and put a light's integrator into it",
+    ),
+    (
+        r#""type": "prbvolpath""#,
         r#""type": "prbvolpth""#,
         "2:17: unknown type `prbvolpth` at integrator: did you mean `prbvolpath`?",
     ),

@@ -440,17 +440,15 @@ impl<'a> Conversion<'a> {
         Ok(())
     }
 
-    /// A file or folder: beside the file that names it, beside the scene that includes that file, or in one of the folders of
-    /// `<path>`; the first of these if it is nowhere.
+    /// A file or folder: beside the file that names it, beside one of those that include that file, or in one of the folders
+    /// of `<path>`; the first of these if it is nowhere.
     fn find(&self, name: &str, source: Source) -> PathBuf {
-        let folder = |file: &PathBuf| file.parent().unwrap_or(Path::new("")).join(name);
-        let beside = folder(&self.files[source.file]);
+        let beside = |file: &PathBuf| file.with_file_name(name);
+        let first = beside(&self.files[source.file]);
+        let around = self.around.iter().rev().map(beside);
         let elsewhere = self.folders.iter().map(|folder| folder.join(name));
-        let found = [beside.clone(), folder(&self.files[0])]
-            .into_iter()
-            .chain(elsewhere)
-            .find(|path| path.exists());
-        found.unwrap_or(beside)
+        let found = around.chain(elsewhere).find(|path| path.exists());
+        found.unwrap_or(first)
     }
 
     /// The name of a file as the dictionary writes it.
