@@ -6,7 +6,9 @@
 //!
 //! - `rows + 1` cumulated probabilities of the rows of cells,
 //! - for each row `columns + 1` cumulated probabilities of its cells,
-//! - the weights of all texels, row by row.
+//! - the weights of all texels, row by row,
+//! - for each row its landmarks, which are every sixteenth of the cumulated probabilities of its cells, from the sixteenth on:
+//!   a search that begins among them touches one or two lines of the cache of the row itself.
 
 use crate::each::EachEntry;
 use rayon::prelude::*;
@@ -25,9 +27,25 @@ pub fn cells(size: [u32; 2]) -> [usize; 2] {
     [size[0] as usize, size[1].max(2) as usize - 1]
 }
 
+/// Cumulated probabilities from one landmark to the next: a line of the cache.
+pub const STRIDE: usize = 16;
+
+/// Landmarks among the cumulated probabilities of `columns`.
+#[inline(always)]
+pub fn landmarks(columns: usize) -> usize {
+    (columns - 1) / STRIDE
+}
+
+/// Where the first row's landmarks begin.
+#[inline(always)]
+pub fn first_landmark(size: [u32; 2]) -> usize {
+    first_weight(size) + size[0] as usize * size[1] as usize
+}
+
 /// Entries of the table of a map of `size` texels.
 pub fn table_len(size: [u32; 2]) -> usize {
-    first_weight(size) + size[0] as usize * size[1] as usize
+    let [columns, rows] = cells(size);
+    first_landmark(size) + rows * landmarks(columns)
 }
 
 /// Where in a table of `columns` and `rows` of cells the cumulated probabilities of a row begin.
@@ -69,6 +87,13 @@ pub fn environment_table(size: [u32; 2], data: &[f32], compensated: bool) -> Vec
         .collect();
     cumulate(of_rows.iter().copied(), marginal);
     table.extend(weights);
+    table.reserve_exact(table_len(size) - table.len());
+    for y in 0..rows {
+        let first = first_of_row(size, y);
+        for k in 1..=landmarks(columns) {
+            table.push(table[first + STRIDE * k]);
+        }
+    }
     table
 }
 
@@ -138,6 +163,11 @@ mod tests {
         let mut table = shares(cells.iter().map(|row| row.iter().sum()).collect());
         cells.into_iter().for_each(|row| table.extend(shares(row)));
         table.extend(weights.concat());
+        for y in 0..rows {
+            let row = rows + 1 + y * (columns + 1);
+            let landmarks: Vec<f64> = (1..columns).filter(|n| n % 16 == 0).map(|n| table[row + n]).collect();
+            table.extend(landmarks);
+        }
         table
     }
 
@@ -170,6 +200,23 @@ mod tests {
             ([3, 2], 3, 7)
         );
         assert_eq!((first_weight([3, 3]), table_len([3, 3])), (11, 20));
+    }
+
+    /// Of 16 cells none is a landmark, of 17 the last, of 33 two; all rows have as many.
+    #[test]
+    fn wide_maps_have_landmarks() {
+        for (width, landmarks) in [(16, 0), (17, 1), (32, 1), (33, 2)] {
+            let values: Vec<f32> = (0..3 * width).map(|i| ((7 * i) % 5) as f32 + 0.5).collect();
+            let data = grey(&values);
+            let size = [width as u32, 3];
+            assert_eq!(table_len(size), first_weight(size) + 3 * width + 2 * landmarks);
+            let weights = texel_weights(size, &data, false);
+            let rows: Vec<Vec<f64>> = weights
+                .chunks(width)
+                .map(|row| row.iter().map(|w| f64::from(*w)).collect())
+                .collect();
+            check(size, &data, &rows);
+        }
     }
 
     /// Poles weigh a quarter of what the next rows do, also where these are few; luminance is that of Rec. 709, and

@@ -2,7 +2,7 @@
 
 use super::rays::{LANES, Lanes, Vectors};
 use crate::each::EachEntry;
-use crate::resident::environment::{cells, first_of_row, first_weight, table_len};
+use crate::resident::environment::{STRIDE, cells, first_landmark, first_of_row, first_weight, landmarks, table_len};
 use crate::resident::layout::{NONE, background};
 use crate::transport::scene::light::{
     BELOW_ONE, EnvPlace, MapFrame, area_of_map, place_in_cell, relative_weight, with_choice,
@@ -89,7 +89,8 @@ impl<'a> SkyMap<'a> {
         }
         if pdfs && scene.settings.environment != NONE {
             let record = &scene.lights[scene.settings.environment as usize];
-            let pdf = self.pdfs(&places);
+            let [of_row, of_cell] = self.probabilities(&places);
+            let pdf = self.pdfs(&places, &self.texel_weights(&places), [&of_row, &of_cell]);
             for lane in 0..LANES {
                 seen.pdf[lane] = with_choice(scene, record, pdf[lane]);
             }
@@ -103,15 +104,15 @@ impl<'a> SkyMap<'a> {
         let frame = self.frame;
         let size = frame.size;
         let [columns, rows] = cells(size).each(|n| n as u32);
-        let (row, below) = self.bins(&[0; LANES], rows, v);
-        let mut first = [0; LANES];
-        for lane in 0..LANES {
-            first[lane] = first_of_row(size, 0) as u32 + row[lane] * (columns + 1);
-        }
-        let (column, across) = self.bins(&first, columns, u);
+        let (top, low) = ([0; LANES], [0; LANES]);
+        let row = self.bins(&top, self.search(&top, low, rows, rows, v), v);
+        let column = self.bins_of_row(&row.number, columns, u);
         let mut places = Places::ZERO;
         for lane in 0..LANES {
-            places.put(lane, &EnvPlace::new(size, [column[lane], row[lane]], [0.0; 2], 0.0));
+            places.put(
+                lane,
+                &EnvPlace::new(size, [column.number[lane], row.number[lane]], [0.0; 2], 0.0),
+            );
         }
         let texels = self.texel_weights(&places);
         let mut drawn = DrawnDirections {
@@ -119,41 +120,74 @@ impl<'a> SkyMap<'a> {
             pdf: [0.0; LANES],
         };
         for lane in 0..LANES {
-            let cell = [column[lane], row[lane]];
-            let place = place_in_cell([across[lane], below[lane]], [0, 1, 2, 3].each(|k| texels[k][lane]));
+            let cell = [column.number[lane], row.number[lane]];
+            let place = place_in_cell(
+                [column.place[lane], row.place[lane]],
+                [0, 1, 2, 3].each(|k| texels[k][lane]),
+            );
             let (direction, sine) = frame.direction(cell, place);
             places.put(lane, &EnvPlace::new(size, cell, place, sine));
             for a in 0..3 {
                 drawn.direction[a][lane] = direction[a];
             }
         }
-        drawn.pdf = self.pdfs(&places);
+        drawn.pdf = self.pdfs(&places, &texels, [&row.width, &column.width]);
         drawn
     }
 
-    /// The bins of `count` that contain `u`, in cumulated probabilities that begin at `first`, and the positions within them.
+    /// The cells of rows that contain `u`: landmarks tell which sixteen of a row's probabilities to search, a line of the
+    /// cache or two.
     #[inline(always)]
-    fn bins(&self, first: &Lanes<u32>, count: u32, u: &Lanes<f32>) -> (Lanes<u32>, Lanes<f32>) {
-        let (mut low, mut high) = ([0; LANES], [count; LANES]);
+    fn bins_of_row(&self, row: &Lanes<u32>, columns: u32, u: &Lanes<f32>) -> Bins {
+        let size = self.frame.size;
+        let (of_row, begin) = (landmarks(columns as usize) as u32, first_landmark(size) as u32);
+        let [mut first, mut landmark] = [[0; LANES]; 2];
+        for lane in 0..LANES {
+            first[lane] = first_of_row(size, 0) as u32 + row[lane] * (columns + 1);
+            // The first is that of the second sixteen.
+            landmark[lane] = begin + row[lane] * of_row - 1;
+        }
+        let mut low = self.search(&landmark, [0; LANES], of_row + 1, of_row + 1, u);
+        for lane in 0..LANES {
+            low[lane] *= STRIDE as u32;
+        }
+        self.bins(&first, self.search(&first, low, STRIDE as u32, columns, u), u)
+    }
+
+    /// The bin that contains `u` among the `width` from `low` on, less where there are not so many: of `count` bins, whose
+    /// cumulated probabilities begin at `first`.
+    #[inline(always)]
+    fn search(&self, first: &Lanes<u32>, mut low: Lanes<u32>, width: u32, count: u32, u: &Lanes<f32>) -> Lanes<u32> {
+        let mut high = [0; LANES];
+        for lane in 0..LANES {
+            high[lane] = (low[lane] + width).min(count);
+        }
         // Once one bin is left, a further step changes nothing.
-        for _ in 0..count.next_power_of_two().trailing_zeros() {
+        for _ in 0..width.next_power_of_two().trailing_zeros() {
             for lane in 0..LANES {
                 let middle = (low[lane] + high[lane]) / 2;
-                // SAFETY: the table has `count` + 1 entries from `first` on.
+                // SAFETY: the table has `count` entries from `first` on.
                 let is_left = unsafe { gather(self.table, first[lane] + middle) } <= u[lane];
                 low[lane] = std::hint::select_unpredictable(is_left, middle, low[lane]);
                 high[lane] = std::hint::select_unpredictable(is_left, high[lane], middle);
             }
         }
-        let mut places = [0.0; LANES];
+        low
+    }
+
+    /// The bins with these numbers, of cumulated probabilities that begin at `first`, which contain `u`.
+    #[inline(always)]
+    fn bins(&self, first: &Lanes<u32>, number: Lanes<u32>, u: &Lanes<f32>) -> Bins {
+        let mut bins = Bins { number, ..Bins::ZERO };
         for lane in 0..LANES {
-            // SAFETY: as above.
-            let [begins, ends] = [0, 1].each(|k| unsafe { gather(self.table, first[lane] + low[lane] + k) });
+            // SAFETY: the table has these bins.
+            let [begins, ends] = [0, 1].each(|k| unsafe { gather(self.table, first[lane] + number[lane] + k) });
             let width = ends - begins;
             let place = std::hint::select_unpredictable(width > 0.0, (u[lane] - begins) / width, 0.5);
-            places[lane] = place.clamp(0.0, BELOW_ONE);
+            bins.width[lane] = width;
+            bins.place[lane] = place.clamp(0.0, BELOW_ONE);
         }
-        (low, places)
+        bins
     }
 
     /// The weights of places' texels in the table.
@@ -170,27 +204,52 @@ impl<'a> SkyMap<'a> {
         weights
     }
 
-    /// The pdfs by solid angle at these places, without the choice among the lights.
+    /// The probabilities of these places' rows, and of their cells in these.
     #[inline(always)]
-    fn pdfs(&self, places: &Places) -> Lanes<f32> {
-        let size = self.frame.size;
-        let [columns, rows] = cells(size);
-        let texels = self.texel_weights(places);
-        let first = first_of_row(size, 0) as u32;
-        let mut pdf = [0.0; LANES];
+    fn probabilities(&self, places: &Places) -> [Lanes<f32>; 2] {
+        let columns = cells(self.frame.size)[0] as u32;
+        let first = first_of_row(self.frame.size, 0) as u32;
+        let [mut of_row, mut of_cell] = [[0.0; LANES]; 2];
         for lane in 0..LANES {
             let [column, row] = [0, 1].each(|a| places.cell[a][lane]);
-            let start = first + row * (columns as u32 + 1) + column;
+            let start = first + row * (columns + 1) + column;
             // SAFETY: the table has the probabilities of each cell of the map.
-            let of_row = unsafe { gather(self.table, row + 1) - gather(self.table, row) };
+            of_row[lane] = unsafe { gather(self.table, row + 1) - gather(self.table, row) };
             // SAFETY: as above.
-            let of_cell = unsafe { gather(self.table, start + 1) - gather(self.table, start) };
-            let [here, all] = [&texels, &places.weights].each(|of| [0, 1, 2, 3].each(|k| of[k][lane]));
+            of_cell[lane] = unsafe { gather(self.table, start + 1) - gather(self.table, start) };
+        }
+        [of_row, of_cell]
+    }
+
+    /// The pdfs by solid angle at places between texels of these weights, without the choice among the lights. `of_row` and
+    /// `of_cell` are the probabilities of their rows, and of their cells in these.
+    #[inline(always)]
+    fn pdfs(&self, places: &Places, texels: &[Lanes<f32>; 4], [of_row, of_cell]: [&Lanes<f32>; 2]) -> Lanes<f32> {
+        let [columns, rows] = cells(self.frame.size);
+        let mut pdf = [0.0; LANES];
+        for lane in 0..LANES {
+            let [here, all] = [texels, &places.weights].each(|of| [0, 1, 2, 3].each(|k| of[k][lane]));
             let relative = relative_weight(here, all);
-            pdf[lane] = of_row * of_cell * (columns * rows) as f32 * relative / area_of_map(places.sine[lane]);
+            pdf[lane] =
+                of_row[lane] * of_cell[lane] * (columns * rows) as f32 * relative / area_of_map(places.sine[lane]);
         }
         pdf
     }
+}
+
+/// The bins that numbers lie in, how probable these are, and where in them the numbers lie.
+struct Bins {
+    number: Lanes<u32>,
+    width: Lanes<f32>,
+    place: Lanes<f32>,
+}
+
+impl Bins {
+    const ZERO: Self = Self {
+        number: [0; LANES],
+        width: [0.0; LANES],
+        place: [0.0; LANES],
+    };
 }
 
 impl Places {
