@@ -102,15 +102,19 @@ fn replays_of_worlds_end_with_nothing_left() {
                 let mut nothing = NoSink;
                 let (first, replay) = objective.replay([1.0; 3], cast, &mut nothing);
                 assert_eq!(
-                    first.count, replay.count,
+                    first.gathered.count, replay.gathered.count,
                     "{}: the replay takes the same steps",
                     small.name
                 );
-                let bound = 8.0 * f64::from(replay.count + 1) * f64::EPSILON;
+                let bound = 8.0 * f64::from(replay.gathered.count + 1) * f64::EPSILON;
                 for c in 0..3 {
-                    assert!(replay.radiance[c].abs() <= bound * first.radiance[c], "{}", small.name);
                     assert!(
-                        replay.radiance_but_zero[c].abs() <= bound * first.radiance_but_zero[c],
+                        replay.gathered.radiance[c].abs() <= bound * first.gathered.radiance[c],
+                        "{}",
+                        small.name
+                    );
+                    assert!(
+                        replay.gathered.radiance_but_zero[c].abs() <= bound * first.gathered.radiance_but_zero[c],
                         "{}",
                         small.name
                     );

@@ -14,7 +14,7 @@ use prbopt::transport::lookup::volume::volume_adjoint;
 use prbopt::transport::mode::PRIMAL;
 use prbopt::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
 use prbopt::transport::paths::packet::{Pilot, backpropagate_together, gather_together};
-use prbopt::transport::paths::path_state::PathState;
+use prbopt::transport::paths::path_state::Gathered;
 use prbopt::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use prbopt::transport::paths::replay_cache::ReplayCache;
 use prbopt::transport::paths::volpath::{backpropagate, gather};
@@ -138,8 +138,8 @@ impl Sink<f32> for Contributions {
 }
 
 /// What is compared of a path.
-fn state(path: &PathState<f32>) -> ([u32; 3], u32, u32, bool) {
-    (path.radiance.0.map(f32::to_bits), path.count, path.depth, path.straight)
+fn state(gathered: &Gathered<f32>) -> ([u32; 3], u32) {
+    (gathered.radiance.0.map(f32::to_bits), gathered.count)
 }
 
 /// Clouds that the table has not: cells without matter, majorants of several cells an axis and of one, a flat grid.
@@ -338,14 +338,22 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
     let objective = PathObjective::new(&setup, estimator);
     let (scene, values, pilot) = (objective.view(), Values(&setup.params), Plain::default());
     // Primal.
-    let rays = || objective.casts.iter().map(|cast| (cast.ray, cast.medium, cast.walk));
+    let rays: Vec<_> = objective
+        .casts
+        .iter()
+        .map(|cast| (cast.ray, cast.medium, cast.streams))
+        .collect();
     let mut together = Vec::new();
     let mut room = Room::default();
-    gather_together(&scene, &values, &pilot, rays(), &mut room, |path| {
-        together.push(state(&path));
+    gather_together(&scene, &values, &pilot, &rays, &mut room, |gathered, straight| {
+        together.push((state(gathered), straight));
     });
-    let alone: Vec<_> = rays()
-        .map(|(ray, medium, walk)| state(&gather::<f32, _, PRIMAL>(&scene, &values, &ray, medium, walk)))
+    let alone: Vec<_> = rays
+        .iter()
+        .map(|(ray, medium, streams)| {
+            let path = gather::<f32, _, PRIMAL>(&scene, &values, ray, *medium, streams.walk());
+            (state(&path.gathered), path.straight)
+        })
         .collect();
     assert_eq!(together, alone, "{}", small.name);
     // Adjoint.
@@ -353,7 +361,7 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
     let begun: Vec<_> = objective
         .casts
         .iter()
-        .map(|cast| ((cast.ray, cast.medium, cast.walk), cast.extra, weight(cast)))
+        .map(|cast| ((cast.ray, cast.medium, cast.streams), weight(cast)))
         .collect();
     let mut caches: Vec<_> = begun.iter().map(|_| ReplayCache::new()).collect();
     let sink = || Contributions(Vec::new(), unwanted(&scene));
@@ -382,9 +390,10 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         small.name
     );
     let (mut sent_alone, mut states_alone) = (sink(), Vec::new());
-    for &((ray, medium, walk), extra, d) in &begun {
+    for &((ray, medium, streams), d) in &begun {
+        let [walk, extra] = [streams.walk(), streams.adjoint()];
         let (first, replay) = backpropagate(&scene, &values, &ray, medium, walk, extra, d, &mut sent_alone);
-        states_alone.push((state(&first), state(&replay)));
+        states_alone.push((state(&first.gathered), state(&replay.gathered)));
     }
     assert_eq!(states, states_alone, "{}", small.name);
     let sent_alone = sent_alone.sorted();
@@ -460,7 +469,7 @@ fn derivatives_do_not_depend_on_what_else_is_sought() {
             let mut sent = Contributions(Vec::new(), unwanted.to_vec());
             for cast in &objective.casts {
                 let d = objective.weight(3, cast).map(|w| w as f32);
-                let begun = (&cast.ray, cast.medium, cast.walk, cast.extra);
+                let begun = (&cast.ray, cast.medium, cast.streams.walk(), cast.streams.adjoint());
                 backpropagate(&scene, &values, begun.0, begun.1, begun.2, begun.3, d, &mut sent);
             }
             let all = sent.0.len();
@@ -499,8 +508,8 @@ fn sealed_media_miss_no_light() {
         let of = |media| {
             let scene = SceneView { media, ..scene };
             let radiance = |cast: &CastPath| {
-                let path = gather::<f32, _, PRIMAL>(&scene, &values, &cast.ray, cast.medium, cast.walk);
-                f64::from(path.radiance.sum())
+                let path = gather::<f32, _, PRIMAL>(&scene, &values, &cast.ray, cast.medium, cast.streams.walk());
+                f64::from(path.gathered.radiance.sum())
             };
             let all: Vec<f64> = objective.casts.iter().map(radiance).collect();
             let count = all.len() as f64;

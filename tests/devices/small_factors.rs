@@ -120,8 +120,8 @@ fn expected(setup: &Setup, factor: Factor, small: f32) -> Vec<Expected> {
         };
         let (first, _) = objective.replay(weight, cast, &mut sink);
         for i in 0..subtracted.len() {
-            let lost = weight[i % 3].abs() * first.radiance[i % 3] / f64::from(small);
-            subtracted[i] += events[of][i] * f64::from(first.count) * EPS * EPS * lost;
+            let lost = weight[i % 3].abs() * first.gathered.radiance[i % 3] / f64::from(small);
+            subtracted[i] += events[of][i] * f64::from(first.gathered.count) * EPS * EPS * lost;
         }
     }
     entries(factor)

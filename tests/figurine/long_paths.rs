@@ -55,9 +55,9 @@ fn events_and_radiance(setup: &Setup) -> (f64, [f64; 3]) {
     let (mut events, mut sum) = (0, [0.0; 3]);
     for cast in &objective.casts {
         let view = objective.view();
-        let path = gather::<f64, _, PRIMAL>(&view, &objective.fields, &cast.ray, cast.medium, cast.walk);
+        let path = gather::<f64, _, PRIMAL>(&view, &objective.fields, &cast.ray, cast.medium, cast.streams.walk());
         events += u64::from(path.depth);
-        for (sum, radiance) in sum.iter_mut().zip(path.radiance.0) {
+        for (sum, radiance) in sum.iter_mut().zip(path.gathered.radiance.0) {
             *sum += radiance;
         }
     }

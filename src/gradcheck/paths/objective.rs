@@ -19,7 +19,7 @@ use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::volpath;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Sampled, linear_weight, sample_ray};
-use crate::transport::rays::sampler::{Sampler, streams};
+use crate::transport::rays::sampler::{Sampler, Streams};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::tables::Tables;
 
@@ -28,8 +28,8 @@ use crate::transport::scene::tables::Tables;
 pub struct CastPath {
     pub ray: Ray,
     pub medium: u32,
-    /// The random numbers of its walk, and of the draws that only its adjoint makes.
-    pub walk: Sampler,
+    pub streams: Streams,
+    /// Those that only its adjoint draws.
     pub extra: Sampler,
     /// Index of its pixel in the batch, and what its radiance counts there.
     pub place: u32,
@@ -45,12 +45,16 @@ pub fn cast_paths(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, plac
         let casts: Option<Vec<CastPath>> = (0..spp)
             .map(|sample| {
                 let Sampled { ray, weight, .. } = sample_ray(&resident.scene, sensor, pixel, keys.pass, sample)?;
-                let [walk, extra] = streams(keys.pass, pixel, sample);
+                let streams = Streams {
+                    key: keys.pass,
+                    pixel,
+                    sample,
+                };
                 Some(CastPath {
                     ray,
                     medium: sensor.medium,
-                    walk,
-                    extra,
+                    streams,
+                    extra: streams.adjoint(),
                     place,
                     weight,
                 })
@@ -126,7 +130,8 @@ impl PathObjective {
 
     /// The radiance of a path in any number type, continuing through factors of zero.
     pub fn gather<N: Number, F: Fields<N>>(&self, fields: &F, cast: &CastPath) -> [N; 3] {
-        volpath::gather::<N, F, GATHER>(&self.view(), fields, &cast.ray, cast.medium, cast.walk)
+        volpath::gather::<N, F, GATHER>(&self.view(), fields, &cast.ray, cast.medium, cast.streams.walk())
+            .gathered
             .radiance
             .0
     }
@@ -138,14 +143,17 @@ impl PathObjective {
         cast: &CastPath,
         sink: &mut S,
     ) -> (PathState<f64>, PathState<f64>) {
-        let CastPath {
-            ray,
-            medium,
+        let walk = cast.streams.walk();
+        volpath::backpropagate(
+            &self.view(),
+            &self.fields,
+            &cast.ray,
+            cast.medium,
             walk,
-            extra,
-            ..
-        } = cast;
-        volpath::backpropagate(&self.view(), &self.fields, ray, *medium, *walk, *extra, weight, sink)
+            cast.extra,
+            weight,
+            sink,
+        )
     }
 
     /// Radiative backpropagation along one path; derivatives go to `sink`.
@@ -156,20 +164,13 @@ impl PathObjective {
         cast: &CastPath,
         sink: &mut S,
     ) -> PathState<f64> {
-        let CastPath {
-            ray,
-            medium,
-            walk,
-            extra,
-            ..
-        } = cast;
         backpropagate_radiative(
             &self.view(),
             &self.fields,
-            ray,
-            *medium,
-            *walk,
-            *extra,
+            &cast.ray,
+            cast.medium,
+            cast.streams.walk(),
+            cast.extra,
             incident,
             weight,
             sink,
@@ -198,7 +199,7 @@ impl PathObjective {
         for cast in &self.casts {
             let weight = self.weight(seed, cast);
             let (first, _) = self.replay(weight, cast, &mut sink);
-            loss += dot(weight, first.radiance.0);
+            loss += dot(weight, first.gathered.radiance.0);
         }
         loss
     }

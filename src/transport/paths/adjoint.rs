@@ -78,7 +78,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
             gradient::PAIRED => return self.offer_segment(scene, path, start, end),
             gradient::DRT => {
                 // d/d sigma of the flight's transmittance: minus its length times the radiance still to come.
-                let d = path.alive(self.d_radiance * path.radiance);
+                let d = path.alive(self.d_radiance * path.gathered.radiance);
                 let origin = along(path.origin, path.direction, start);
                 self.send_transmittance(scene, medium, origin, path.direction, end - start, d);
             }
@@ -99,7 +99,7 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         }
         let norm = N::lift(path.norm(scene));
         let d = path.alive((self.d_radiance * path.beta).map(|x| x * norm));
-        let lost = path.alive(self.d_radiance * path.radiance);
+        let lost = path.alive(self.d_radiance * path.gathered.radiance);
         let mut weight = 0.0;
         for c in 0..3 {
             weight += d[c].value().abs() as f32 * length;
@@ -132,9 +132,9 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         let mut logarithmic = Rgb::zero();
         for c in 0..3 {
             logarithmic[c] = if vanishes(sigma.integrand[c] * N::lift(scale)) {
-                path.radiance_but_zero[c] * N::lift(scale)
+                path.gathered.radiance_but_zero[c] * N::lift(scale)
             } else {
-                path.radiance[c] * sigma.integrand[c].recip()
+                path.gathered.radiance[c] * sigma.integrand[c].recip()
             };
         }
         let d = path.alive(self.d_radiance * logarithmic);
@@ -169,9 +169,9 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
         let mut d = Rgb::zero();
         for c in 0..3 {
             d[c] = if vanishes(factor[c]) {
-                self.d_radiance[c] * path.radiance_but_zero[c]
+                self.d_radiance[c] * path.gathered.radiance_but_zero[c]
             } else {
-                self.d_radiance[c] * path.radiance[c] * factor[c].recip()
+                self.d_radiance[c] * path.gathered.radiance[c] * factor[c].recip()
             };
         }
         path.alive(d)

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use super::adjoint::wants_extinction;
 use super::flights::{Arrival, Departure, fits_side_by_side};
-use super::path_state::PathState;
+use super::path_state::{Gathered, PathState};
 use super::radiative::Replayed;
 use super::random_walks::{Matter, Send, Walker};
 use super::replay_cache::ReplayCache;
@@ -23,7 +23,7 @@ use crate::transport::lookup::grid::Stencil;
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY};
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::Ray;
-use crate::transport::rays::sampler::Sampler;
+use crate::transport::rays::sampler::Streams;
 use crate::transport::scene::batch::images::Texels;
 use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap};
 use crate::transport::scene::phase::phase_is_wanted;
@@ -242,45 +242,46 @@ fn matters<'a, F: Fields<f32>, P: Pilot>(
     }
 }
 
-/// A camera ray, the medium that it begins in, and the random numbers of its path.
-pub type Beginning = (Ray, u32, Sampler);
+/// A camera ray, the medium that it begins in, and the random numbers of its sample.
+pub type Beginning = (Ray, u32, Streams);
 
-/// [`gather`](super::volpath::gather) of several rays; calls `done` with the path of each, in order. `room` serves one pass.
+/// [`gather`](super::volpath::gather) of several rays; calls `done` with what the path of each has gathered, in order, and whether
+/// nothing has scattered it. `room` serves one pass.
 pub fn gather_together<F: Fields<f32>, P: Pilot>(
     scene: &SceneView,
     fields: &F,
     pilot: &P,
-    rays: impl Iterator<Item = Beginning>,
+    rays: &[Beginning],
     room: &mut Room,
-    mut done: impl FnMut(PathState<f32>),
+    mut done: impl FnMut(&Gathered<f32>, bool),
 ) {
     if is_among_surfaces(scene) {
-        let rays: Vec<_> = rays.collect();
         let mut wave = Wave::new(scene, fields, NoSink, &[], rays.len(), room);
-        for (ray, medium, mut sampler) in rays {
-            wave.begin(PathState::new(scene, &ray, medium, &mut sampler), sampler);
+        for (ray, _, streams) in rays {
+            wave.begin(ray, streams);
         }
         wave.run::<PRIMAL>(pilot, u32::MAX);
-        return room.paths.iter().copied().for_each(done);
+        let all = room.gathered.iter().zip(&room.straight);
+        return all.for_each(|(gathered, straight)| done(gathered, *straight));
     }
-    let mut walks = Vec::with_capacity(rays.size_hint().0);
-    for (ray, medium, mut sampler) in rays {
+    let mut walks = Vec::with_capacity(rays.len());
+    for &(ray, medium, streams) in rays {
+        let mut sampler = streams.walk();
         let path = PathState::new(scene, &ray, medium, &mut sampler);
         walks.push(Walk::looking(scene, fields, path, sampler));
     }
     let mut notes = WalkNotes::default();
     run_together::<F, _, P, PRIMAL>(pilot, &mut walks, &matters(scene, fields, pilot), &mut notes, |_| None);
     for walk in &walks {
-        done(walk.path);
+        done(&walk.path.gathered, walk.path.straight);
     }
 }
 
-/// What the adjoint of a ray starts from: the ray, the stream of the adjoint's own draws, and the derivative by the
-/// ray's radiance.
-pub type AdjointBeginning = (Beginning, Sampler, [f32; 3]);
+/// What the adjoint of a ray starts from: the ray, and the derivative by its radiance.
+pub type AdjointBeginning = (Beginning, [f32; 3]);
 
 /// [`backpropagate`](super::volpath::backpropagate) of several rays; `caches` are as many, and `room` serves one pass. Calls
-/// `done` with both states of each path.
+/// `done` with what each path has gathered, and what its replay has left of it.
 #[allow(
     clippy::too_many_arguments,
     reason = "they are what the adjoints of several paths consist of"
@@ -294,28 +295,24 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     room: &mut Room,
     notes: &mut WalkNotes,
     sink: &mut S,
-    mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
+    mut done: impl FnMut(&Gathered<f32>, &Gathered<f32>),
 ) {
     if is_among_surfaces(scene) {
-        let d_radiance: Vec<_> = rays.iter().map(|(_, _, d)| *d).collect();
+        let d_radiance: Vec<_> = rays.iter().map(|(_, d)| *d).collect();
         let mut wave = Wave::new(scene, fields, sink, &d_radiance, rays.len(), room);
-        for ((ray, medium, sampler), ..) in rays {
-            let mut sampler = *sampler;
-            wave.begin(PathState::new(scene, ray, *medium, &mut sampler), sampler);
+        for ((ray, _, streams), _) in rays {
+            wave.begin(ray, streams);
         }
-        let replays = wave.backpropagate(pilot);
-        return room
-            .paths
-            .iter()
-            .zip(&replays)
-            .for_each(|(first, replay)| done(first, replay));
+        wave.backpropagate(pilot);
+        let all = room.gathered.iter().zip(&room.left);
+        return all.for_each(|(first, left)| done(first, left));
     }
     // The first walks.
     let mut walks = Vec::with_capacity(rays.len());
-    for (((ray, medium, sampler), extra, d_radiance), cache) in rays.iter().zip(caches.iter_mut()) {
-        let mut sampler = *sampler;
+    for (((ray, medium, streams), d_radiance), cache) in rays.iter().zip(caches.iter_mut()) {
+        let mut sampler = streams.walk();
         cache.clear();
-        cache.begin_rays(scene, *extra);
+        cache.begin_rays(scene, streams.adjoint());
         let path = PathState::new(scene, ray, *medium, &mut sampler);
         let mut walk = Walk::looking(scene, fields, path, sampler);
         (walk.adjoint.d_radiance, walk.adjoint.cache) = (Rgb(*d_radiance), Some(cache));
@@ -357,20 +354,21 @@ fn replay_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     caches: &mut [ReplayCache<f32>],
     notes: &mut WalkNotes,
     sink: &mut S,
-    mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
+    mut done: impl FnMut(&Gathered<f32>, &Gathered<f32>),
 ) {
     let shared = RefCell::new(sink);
     let mut sinks: Vec<_> = rays.iter().map(|_| Shared(&shared)).collect();
     let mut walks = Vec::with_capacity(rays.len());
     let all = rays.iter().zip(firsts).zip(caches.iter_mut().zip(&mut sinks));
-    for ((&((ray, medium, sampler), extra, d_radiance), first), (cache, sink)) in all {
+    for ((&((ray, medium, streams), d_radiance), first), (cache, sink)) in all {
+        let [sampler, extra] = [streams.walk(), streams.adjoint()];
         walks.push(Walk::replaying(
             scene, fields, &ray, medium, sampler, extra, first, cache, d_radiance, sink,
         ));
     }
     run_together::<F, _, P, REPLAY>(pilot, &mut walks, matters, notes, |_| None);
     for (first, walk) in firsts.iter().zip(&walks) {
-        done(first, &walk.path);
+        done(&first.gathered, &walk.path.gathered);
     }
     drop(walks);
     let mut sink = shared.borrow_mut();
@@ -421,7 +419,7 @@ fn replay_one_by_one<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     firsts: &[PathState<f32>],
     caches: &mut [ReplayCache<f32>],
     sink: &mut S,
-    mut done: impl FnMut(&PathState<f32>, &PathState<f32>),
+    mut done: impl FnMut(&Gathered<f32>, &Gathered<f32>),
 ) {
     let count = rays.len();
     let (mut followers, mut vertices, mut reservoirs) = (
@@ -430,7 +428,8 @@ fn replay_one_by_one<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
         Vec::with_capacity(count),
     );
     let mut caches = caches.iter_mut().peekable();
-    for (&((ray, medium, sampler), extra, d_radiance), first) in rays.iter().zip(firsts) {
+    for (&((ray, medium, streams), d_radiance), first) in rays.iter().zip(firsts) {
+        let [sampler, extra] = [streams.walk(), streams.adjoint()];
         let cache = caches.next().expect("a cache for each ray");
         if let Some(next) = caches.peek() {
             next.expect_flights(scene, sink);
@@ -439,7 +438,7 @@ fn replay_one_by_one<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
             scene, fields, &ray, medium, sampler, extra, first, cache, d_radiance, sink,
         );
         walk.run::<REPLAY>(None);
-        done(first, &walk.path);
+        done(&first.gathered, &walk.path.gathered);
         match walk.follow_reservoir() {
             None => send_reservoir(scene, fields, &walk.adjoint.reservoir, Rgb::zero(), sink),
             Some((follower, vertex)) => {
@@ -457,7 +456,7 @@ fn replay_one_by_one<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
         if let Some(next) = reservoirs.get(i + AHEAD) {
             expect_reservoir(scene, fields, next, sink);
         }
-        send_reservoir(scene, fields, reservoir, follower.path.radiance, sink);
+        send_reservoir(scene, fields, reservoir, follower.path.gathered.radiance, sink);
     }
 }
 
@@ -524,7 +523,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Walk<'_, f32, F, S, Replayed> {
         let left = self.path;
         self.path = walked.path;
         self.path.expect(&left);
-        self.path.count = left.count;
+        self.path.gathered.count = left.gathered.count;
         self.sampler = walked.sampler;
         Some(walked.ended)
     }

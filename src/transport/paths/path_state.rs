@@ -37,15 +37,61 @@ pub(super) fn vanishes<N: Number>(factor: N) -> bool {
     factor.value().abs() < f64::from(FAINT)
 }
 
-/// A path on its way.
+/// What a path has gathered so far; of a replay, what is still to come.
 #[derive(Debug, Clone, Copy)]
-pub struct PathState<N> {
-    /// Primal: gathered so far. Replay: still to come.
+pub struct Gathered<N> {
     pub radiance: Rgb<N>,
     /// Rounding error of `radiance`, in the walks of an adjoint: together they have twice the digits.
     radiance_low: Rgb<N>,
     /// The same for contributions of which exactly one factor is zero, with that factor left out.
     pub radiance_but_zero: Rgb<N>,
+    /// Contributions so far.
+    pub count: u32,
+}
+
+impl<N: Number> Gathered<N> {
+    #[inline(always)]
+    pub(super) fn nothing() -> Self {
+        Self {
+            radiance: Rgb::zero(),
+            radiance_low: Rgb::zero(),
+            radiance_but_zero: Rgb::zero(),
+            count: 0,
+        }
+    }
+
+    /// What a replay begins with: nothing is subtracted yet.
+    #[inline(always)]
+    pub(super) fn still_to_come(&self) -> Self {
+        Self { count: 0, ..*self }
+    }
+
+    /// Adds (a replay subtracts) a product with a throughput's factors but these numbers of zeros.
+    #[inline(always)]
+    pub(super) fn add<const MODE: u8>(&mut self, value: Rgb<N>, zeros: [u32; 3]) {
+        self.count += 1;
+        for c in 0..3 {
+            let mut value = value[c];
+            if MODE == REPLAY {
+                value = -value;
+            }
+            match zeros[c] {
+                0 if MODE == GATHER || MODE == REPLAY => {
+                    let doubled = [self.radiance[c], self.radiance_low[c]];
+                    [self.radiance[c], self.radiance_low[c]] = N::add_doubled(doubled, value);
+                }
+                0 => self.radiance[c] += value,
+                1 if MODE != PRIMAL => self.radiance_but_zero[c] += value,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A path on its way.
+#[derive(Debug, Clone, Copy)]
+pub struct PathState<N> {
+    pub gathered: Gathered<N>,
     /// Product of the throughput's nonzero factors, and the number of zero factors per channel.
     pub beta: Rgb<N>,
     pub zeros: [u32; 3],
@@ -71,8 +117,6 @@ pub struct PathState<N> {
     /// Product of the relative indices of refraction of the boundaries crossed. Radiance scales by its square, which
     /// is no loss of light and must not lower the survival probability of Russian roulette.
     pub(super) eta: f32,
-    /// Contributions so far.
-    pub count: u32,
     /// Whether the path reached the background without being scattered.
     pub straight: bool,
 }
@@ -102,9 +146,7 @@ impl<N: Number> PathState<N> {
     #[inline]
     pub(super) fn start(origin: [f32; 3], direction: [f32; 3], far: f32, medium: u32, hero: u32) -> Self {
         Self {
-            radiance: Rgb::zero(),
-            radiance_low: Rgb::zero(),
-            radiance_but_zero: Rgb::zero(),
+            gathered: Gathered::nothing(),
             beta: Rgb::splat(N::lift(1.0)),
             zeros: [0; 3],
             sampled_beta: [1.0; 3],
@@ -120,7 +162,6 @@ impl<N: Number> PathState<N> {
             lobe: Lobe::Reflection,
             pdf: 0.0,
             eta: 1.0,
-            count: 0,
             straight: false,
         }
     }
@@ -128,10 +169,12 @@ impl<N: Number> PathState<N> {
     /// A copy that has gathered nothing.
     #[inline]
     pub(super) fn fresh(&self) -> Self {
+        let count = self.gathered.count;
         Self {
-            radiance: Rgb::zero(),
-            radiance_low: Rgb::zero(),
-            radiance_but_zero: Rgb::zero(),
+            gathered: Gathered {
+                count,
+                ..Gathered::nothing()
+            },
             ..*self
         }
     }
@@ -139,15 +182,11 @@ impl<N: Number> PathState<N> {
     /// Takes over what another path has gathered.
     #[inline]
     pub(super) fn expect(&mut self, gathered: &Self) {
-        self.radiance = gathered.radiance;
-        self.radiance_low = gathered.radiance_low;
-        self.radiance_but_zero = gathered.radiance_but_zero;
-    }
-
-    /// The path as a replay of it ends, but that nothing of what it has gathered is subtracted yet.
-    #[inline]
-    pub(super) fn replayed(&self) -> Self {
-        Self { count: 0, ..*self }
+        let count = self.gathered.count;
+        self.gathered = Gathered {
+            count,
+            ..gathered.gathered
+        };
     }
 
     /// Whether the path is in a medium, and in its box, where no surface is met.
@@ -178,28 +217,7 @@ impl<N: Number> PathState<N> {
     /// Adds (a replay subtracts) throughput · `radiance`.
     #[inline]
     pub fn add<const MODE: u8>(&mut self, radiance: Rgb<N>) {
-        self.add_value::<MODE>(self.beta * radiance, self.zeros);
-    }
-
-    /// The same of a product with the throughput's factors but these numbers of zeros.
-    #[inline(always)]
-    pub(super) fn add_value<const MODE: u8>(&mut self, value: Rgb<N>, zeros: [u32; 3]) {
-        self.count += 1;
-        for c in 0..3 {
-            let mut value = value[c];
-            if MODE == REPLAY {
-                value = -value;
-            }
-            match zeros[c] {
-                0 if MODE == GATHER || MODE == REPLAY => {
-                    let doubled = [self.radiance[c], self.radiance_low[c]];
-                    [self.radiance[c], self.radiance_low[c]] = N::add_doubled(doubled, value);
-                }
-                0 => self.radiance[c] += value,
-                1 if MODE != PRIMAL => self.radiance_but_zero[c] += value,
-                _ => {}
-            }
-        }
+        self.gathered.add::<MODE>(self.beta * radiance, self.zeros);
     }
 
     /// Adds in-scattered radiance of one; the path ends there.

@@ -73,13 +73,13 @@ impl<N: Number> Estimated<N> {
     fn expect(&mut self, path: &mut PathState<N>, ahead: &PathState<N>) {
         self.added = self.added(path);
         path.expect(ahead);
-        self.expected = path.radiance;
+        self.expected = path.gathered.radiance;
     }
 
     /// Radiance that the path itself has added so far.
     #[inline]
     fn added(&self, path: &PathState<N>) -> Rgb<N> {
-        self.added + (self.expected - path.radiance)
+        self.added + (self.expected - path.gathered.radiance)
     }
 }
 
@@ -213,7 +213,7 @@ pub fn backpropagate_radiative<N: Number, F: Fields<N>, S: Sink<N>>(
     };
     walk.replay();
     let mut path = walk.path;
-    path.radiance = walk.adjoint.incident.added(&path);
+    path.gathered.radiance = walk.adjoint.incident.added(&path);
     path
 }
 

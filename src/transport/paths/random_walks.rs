@@ -266,8 +266,8 @@ impl Tracks {
                 self.direction[c][lane] = path.direction[c];
                 self.beta[c][lane] = path.beta[c];
                 self.zeros[c][lane] = path.zeros[c];
-                self.come[c][lane] = path.radiance[c];
-                self.come_but_zero[c][lane] = path.radiance_but_zero[c];
+                self.come[c][lane] = path.gathered.radiance[c];
+                self.come_but_zero[c][lane] = path.gathered.radiance_but_zero[c];
                 self.d_radiance[c][lane] = d_radiance[c];
             }
             self.depth[lane] = path.depth;

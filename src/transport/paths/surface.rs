@@ -217,9 +217,9 @@ fn by_weight<N: Number>(path: &PathState<N>, weight: Rgb<N>, before: [u32; 3]) -
     let mut come = Rgb::zero();
     for c in 0..3 {
         come[c] = if path.zeros[c] > before[c] {
-            path.radiance_but_zero[c]
+            path.gathered.radiance_but_zero[c]
         } else {
-            path.radiance[c] * weight[c].recip()
+            path.gathered.radiance[c] * weight[c].recip()
         };
     }
     come

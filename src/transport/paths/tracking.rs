@@ -180,7 +180,9 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     #[inline]
     fn send_null_collision(&mut self, medium: &MediumRecord, sigma: &Extinction<N>, mu: f32) {
         let kept = sigma.integrand.map(|s| (N::lift(mu) - s).recip());
-        let d = self.path.alive(self.adjoint.d_radiance * self.path.radiance * kept);
+        let d = self
+            .path
+            .alive(self.adjoint.d_radiance * self.path.gathered.radiance * kept);
         self.adjoint.send_extinction(self.scene, medium, &sigma.at, d, -1.0);
     }
 

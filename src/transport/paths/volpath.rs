@@ -318,7 +318,10 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         self.path.turn(p, p, drawn.direction, Lobe::Smooth, drawn.pdf);
         if MODE == REPLAY {
             I::after_turn(self, &Vertex::in_medium(p, phase), Lobe::Smooth);
-            let d = self.path.alive(self.adjoint.d_radiance * self.path.radiance).sum();
+            let d = self
+                .path
+                .alive(self.adjoint.d_radiance * self.path.gathered.radiance)
+                .sum();
             let outgoing = drawn.direction;
             phase_adjoint(scene, fields, phase, p, incoming, outgoing, d, &mut self.adjoint.sink);
         }
@@ -337,7 +340,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
                     true => walk.run::<UNIT_RADIANCE>(Some(vertex)),
                     false => walk.run::<PRIMAL>(Some(vertex)),
                 }
-                walk.path.radiance
+                walk.path.gathered.radiance
             }
         };
         let Adjoint { reservoir, sink, .. } = &mut self.adjoint;

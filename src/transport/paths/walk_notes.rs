@@ -117,8 +117,8 @@ impl WalkNotes {
     #[inline]
     pub(super) fn expect(&mut self, walk: u32, path: &PathState<f32>, d_radiance: Rgb<f32>) {
         self.come[walk as usize] = Come {
-            over: (d_radiance * path.radiance).0,
-            behind: (d_radiance * path.radiance_but_zero).0,
+            over: (d_radiance * path.gathered.radiance).0,
+            behind: (d_radiance * path.gathered.radiance_but_zero).0,
         };
     }
 

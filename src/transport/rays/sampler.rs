@@ -9,18 +9,37 @@ pub const WALK: u32 = 1;
 /// First block of the draws that only an adjoint makes.
 pub const ADJOINT: u32 = 1 << 30;
 
-/// The streams of a sample's path and of its adjoint's own draws.
-#[inline(always)]
-pub fn streams(key: Key, pixel: Pixel, sample: u32) -> [Sampler; 2] {
-    [WALK, ADJOINT].each(|block| {
+/// The random numbers of a sample of a pixel in a pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Streams {
+    pub key: Key,
+    pub pixel: Pixel,
+    pub sample: u32,
+}
+
+impl Streams {
+    /// Those of its path.
+    #[inline(always)]
+    pub fn walk(&self) -> Sampler {
+        self.begin(WALK)
+    }
+
+    /// Those that only the path's adjoint draws.
+    #[inline(always)]
+    pub fn adjoint(&self) -> Sampler {
+        self.begin(ADJOINT)
+    }
+
+    #[inline(always)]
+    fn begin(&self, block: u32) -> Sampler {
         let counter = Counter {
-            sensor: pixel.sensor,
-            pixel: pixel.index,
-            sample,
+            sensor: self.pixel.sensor,
+            pixel: self.pixel.index,
+            sample: self.sample,
             block,
         };
-        Sampler::new(key, counter)
-    })
+        Sampler::new(self.key, counter)
+    }
 }
 
 /// A sequence of random numbers.
@@ -42,13 +61,6 @@ impl Sampler {
             values: [0.0; 4],
             used: 4,
         }
-    }
-
-    /// The pass's key and the counter of the next block, of a sequence of which every block is used up.
-    #[inline(always)]
-    pub fn next_block(&self) -> (Key, Counter) {
-        debug_assert_eq!(self.used, 4, "a block is not used up");
-        (self.key, self.counter)
     }
 
     /// This sequence, of which every block is used up, when so many further numbers are drawn.

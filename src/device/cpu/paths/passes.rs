@@ -21,16 +21,16 @@ use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
 use crate::transport::paths::aov::aov_eval;
 use crate::transport::paths::packet::{backpropagate_together, gather_together};
-use crate::transport::paths::path_state::PathState;
+use crate::transport::paths::path_state::Gathered;
 use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
-use crate::transport::paths::replay_cache::ReplayCache;
+use crate::transport::paths::replay_cache::{CACHED, ReplayCache};
 use crate::transport::paths::volpath::gather;
 use crate::transport::paths::walk_notes::WalkNotes;
-use crate::transport::paths::wave::Room;
+use crate::transport::paths::wave::{Room, is_among_surfaces};
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Pixel, Sampled, sample_ray};
 use crate::transport::rays::random::Key;
-use crate::transport::rays::sampler::{Sampler, streams};
+use crate::transport::rays::sampler::Streams;
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::tables::Tables;
 
@@ -74,9 +74,7 @@ pub(in crate::device::cpu) struct Beginning {
     pub medium: u32,
     /// What its radiance counts in its pixel.
     pub weight: f32,
-    /// The streams of the path and of its adjoint.
-    pub walk: Sampler,
-    pub extra: Sampler,
+    pub streams: Streams,
 }
 
 #[inline(always)]
@@ -89,13 +87,11 @@ fn begin(inputs: &Inputs, pixel: Pixel, key: Key, sample: u32) -> Option<Beginni
 fn begin_by(sensors: &[SensorRecord], inputs: &Inputs, pixel: Pixel, key: Key, sample: u32) -> Option<Beginning> {
     let sensor = &sensors[pixel.sensor as usize];
     let Sampled { ray, weight, .. } = sample_ray(&inputs.scene, sensor, pixel, key, sample)?;
-    let [walk, extra] = streams(key, pixel, sample);
     Some(Beginning {
         ray,
         medium: sensor.medium,
         weight,
-        walk,
-        extra,
+        streams: Streams { key, pixel, sample },
     })
 }
 
@@ -312,9 +308,24 @@ pub(super) struct RenderChunk<'a> {
 
 /// Paths that are followed together: enough to fill vectors until most of them have ended, and few enough for their
 /// states to stay near.
-const TOGETHER: usize = 256;
-/// The same for adjoints, which keep a cache for each path.
-const REPLAYED_TOGETHER: usize = 128;
+fn together(scene: &SceneView) -> usize {
+    // Less is known of a path in a wave, and paths at vertices of one kind must fill vectors.
+    if is_among_surfaces(scene) { 1024 } else { 256 }
+}
+
+/// The same in an adjoint: fewer, because there is a cache for each path, or so many that what a wave keeps does not grow
+/// with their lengths.
+fn replayed_together(scene: &SceneView) -> usize {
+    let edges = (scene.settings.max_depth as usize).clamp(1, CACHED);
+    if is_among_surfaces(scene) {
+        (KEPT / edges).clamp(64, 1024)
+    } else {
+        128
+    }
+}
+
+/// Vertices that a wave keeps for its replay.
+const KEPT: usize = 2048;
 
 impl RenderChunk<'_> {
     pub(super) fn run(self) {
@@ -322,19 +333,21 @@ impl RenderChunk<'_> {
         let scale = 1.0 / self.samples.len() as f32;
         let (scene, values, pilot) = (self.scene, self.values, Pilots(self.inputs.level));
         let mut sums = [[0.0f32; 4]; CHUNK];
-        let mut rays = Vec::with_capacity(TOGETHER);
-        let mut places = Vec::with_capacity(TOGETHER);
+        let together = together(scene);
+        let mut rays = Vec::with_capacity(together);
+        let mut places = Vec::with_capacity(together);
         let mut room = Room::default();
         let mut gather = |rays: &mut Vec<_>, places: &mut Vec<(usize, f32)>| {
             let mut order = places.drain(..);
-            gather_together(scene, values, &pilot, rays.drain(..), &mut room, |path| {
+            gather_together(scene, values, &pilot, rays, &mut room, |gathered, straight| {
                 let (place, weight) = order.next().unwrap_or_default();
                 let sum = &mut sums[place];
                 for c in 0..3 {
-                    sum[c] += path.radiance[c] * weight;
+                    sum[c] += gathered.radiance[c] * weight;
                 }
-                sum[3] += f32::from(u8::from(path.straight));
+                sum[3] += f32::from(u8::from(straight));
             });
+            rays.clear();
         };
         for Place { place, pixel, .. } in self.chunk.pixels(self.sensors, batch, keys) {
             self.out[place] = [0.0; 4];
@@ -343,9 +356,9 @@ impl RenderChunk<'_> {
                     self.out[place][3] = MASKED;
                     break;
                 };
-                rays.push((begun.ray, begun.medium, begun.walk));
+                rays.push((begun.ray, begun.medium, begun.streams));
                 places.push((place, begun.weight));
-                if rays.len() == TOGETHER {
+                if rays.len() == together {
                     gather(&mut rays, &mut places);
                 }
             }
@@ -418,7 +431,8 @@ impl<'a> Propagation<'a> {
         let mut stats = ReplayStats::default();
         let mut sink = self.sink();
         let pilot = Pilots(self.inputs.level);
-        let mut rays = Vec::with_capacity(TOGETHER);
+        let together = replayed_together(self.scene);
+        let mut rays = Vec::with_capacity(together);
         let mut room = Room::default();
         let mut send = |rays: &mut Vec<_>| {
             caches.resize_with(rays.len().max(caches.len()), ReplayCache::new);
@@ -439,11 +453,20 @@ impl<'a> Propagation<'a> {
             );
             rays.clear();
         };
-        for (_, d, samples) in self.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
-            for begun in samples.map_while(|begun| begun) {
+        let Pass { batch, keys, spp } = self.pass;
+        let scale = 1.0 / spp as f32;
+        for Place { place, pixel, .. } in chunk.pixels(&self.inputs.sensors, batch, keys) {
+            let d = self.adjoint[i * CHUNK + place].each(|d| d * scale);
+            if d == [0.0; 3] {
+                continue;
+            }
+            for sample in 0..spp {
+                let Some(begun) = begin(self.inputs, pixel, keys.pass, sample) else {
+                    break;
+                };
                 let d = d.each(|d| d * begun.weight);
-                rays.push(((begun.ray, begun.medium, begun.walk), begun.extra, d));
-                if rays.len() == REPLAYED_TOGETHER {
+                rays.push(((begun.ray, begun.medium, begun.streams), d));
+                if rays.len() == together {
                     send(&mut rays);
                 }
             }
@@ -474,14 +497,14 @@ impl<'a> Propagation<'a> {
                     ray,
                     medium,
                     weight,
-                    walk,
-                    extra,
+                    streams,
                 }) = begun
                 else {
                     sum = [0.0, 0.0, 0.0, MASKED];
                     break;
                 };
                 let (scene, values) = (self.scene, self.values);
+                let [walk, extra] = [streams.walk(), streams.adjoint()];
                 let path = if carries {
                     let d = d.each(|d| d * weight);
                     backpropagate_radiative::<f32, _, _>(
@@ -491,11 +514,11 @@ impl<'a> Propagation<'a> {
                     gather::<f32, _, PRIMAL>(scene, values, &ray, medium, walk)
                 };
                 for c in 0..3 {
-                    sum[c] += path.radiance[c] * weight * scale;
+                    sum[c] += path.gathered.radiance[c] * weight * scale;
                 }
                 sum[3] += f32::from(u8::from(path.straight)) * scale;
                 stats.rays += u64::from(carries);
-                stats.samples += u64::from(path.count);
+                stats.samples += u64::from(path.gathered.count);
             }
             if let Some(out) = &mut out {
                 out[place] = sum;
@@ -508,7 +531,7 @@ impl<'a> Propagation<'a> {
 /// Whether more is left of a replay than rounding explains. The radiance is the sum of the sizes of the contributions as
 /// long as bounds keep lights from being negative; else the count of drifted paths is too high.
 #[inline(always)]
-fn drifted(first: &PathState<f32>, replay: &PathState<f32>) -> bool {
+fn drifted(first: &Gathered<f32>, replay: &Gathered<f32>) -> bool {
     let bound = 8.0 * (replay.count + 1) as f32 * f32::EPSILON;
     let mut drifted = false;
     for c in 0..3 {

@@ -115,12 +115,13 @@ fn record(pass: &Propagation<'_>, variables: &Variables<'_>, i: usize, chunk: Ch
     let mut stats = ReplayStats::default();
     for (_, d, samples) in pass.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
         for begun in samples.map_while(|begun| begun) {
-            let path = gather::<Recorded, _, GATHER>(pass.scene, variables, &begun.ray, begun.medium, begun.walk);
+            let path =
+                gather::<Recorded, _, GATHER>(pass.scene, variables, &begun.ray, begun.medium, begun.streams.walk());
             for c in 0..3 {
-                sum += path.radiance[c] * Recorded::lift(d[c] * begun.weight);
+                sum += path.gathered.radiance[c] * Recorded::lift(d[c] * begun.weight);
             }
             stats.rays += 1;
-            stats.samples += u64::from(path.count);
+            stats.samples += u64::from(path.gathered.count);
             if Tape::has_overflown() {
                 return (sum, stats);
             }

@@ -8,6 +8,7 @@ use crate::each::EachEntry;
 use crate::resident::layout::{NONE, bsdf, leaf, texture};
 use crate::transport::mode::PRIMAL;
 use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::sampler::WALK;
 use crate::transport::scene::batch::LANES;
 use crate::transport::scene::batch::images::is_image;
 use crate::transport::scene::light::light_sample;
@@ -31,9 +32,9 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             let (i, side) = *group.get(lane).unwrap_or(&group[0]);
             let i = i as usize;
             let onward = &self.room.onward[i];
-            let (key, counter) = self.room.starts[onward.path as usize].next_block();
-            block.key = key;
-            let counter = [counter.sensor, counter.pixel, counter.sample, counter.block];
+            let streams = &self.room.starts[onward.path as usize];
+            block.key = streams.key;
+            let counter = [streams.pixel.sensor, streams.pixel.index, streams.sample, WALK];
             for k in 0..4 {
                 block.counters[k][lane] = counter[k];
             }
@@ -123,7 +124,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             if block.alive[lane] == 0 {
                 continue;
             }
-            let start = &self.room.starts[block.path[lane] as usize];
+            let start = &self.room.starts[block.path[lane] as usize].walk();
             let mut sampler = start.after(block.drawn[lane]);
             let origin = block.leave(lane, Block::lane(&block.incoming, lane).each(|x| -x));
             let drawn = light_sample(scene, origin, &mut sampler);

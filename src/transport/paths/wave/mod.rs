@@ -11,13 +11,14 @@ pub mod shading;
 
 use super::next_event::{SHADOW, mis};
 use super::packet::Pilot;
-use super::path_state::PathState;
+use super::path_state::Gathered;
 use super::replay_cache::CACHED;
 use crate::each::EachEntry;
 use crate::resident::layout::{BsdfRecord, LightRecord, NONE, bsdf, light};
 use crate::transport::mode::GATHER;
 use crate::transport::number::rgb::Rgb;
-use crate::transport::rays::sampler::{Sampler, dot};
+use crate::transport::rays::camera::Ray;
+use crate::transport::rays::sampler::{Streams, along, dot};
 use crate::transport::scene::area_light::area_pdf;
 use crate::transport::scene::batch::images::is_image;
 use crate::transport::scene::batch::{Hits, LANES, Rays};
@@ -31,7 +32,7 @@ use block::{Block, Kind};
 use shading::Lamps;
 
 /// Whether paths of this scene can be followed so: among opaque surfaces that stand still, past no media.
-pub(super) fn is_among_surfaces(scene: &SceneView) -> bool {
+pub fn is_among_surfaces(scene: &SceneView) -> bool {
     let settings = scene.settings;
     scene.media.is_empty()
         && scene.is_opaque
@@ -131,8 +132,12 @@ struct Side {
 pub struct Room {
     /// Front and back of each BSDF.
     sides: Vec<[Side; 2]>,
-    starts: Vec<Sampler>,
-    pub(super) paths: Vec<PathState<f32>>,
+    starts: Vec<Streams>,
+    /// What each path has gathered, and whether nothing has scattered it.
+    pub(super) gathered: Vec<Gathered<f32>>,
+    pub(super) straight: Vec<bool>,
+    /// What its replay has left.
+    pub(super) left: Vec<Gathered<f32>>,
     rays: Rays,
     onward: Vec<Onward>,
     hits: Hits,
@@ -158,7 +163,9 @@ impl Room {
             rays.resize(count);
         }
         self.starts.clear();
-        self.paths.clear();
+        self.gathered.clear();
+        self.straight.clear();
+        self.left.clear();
         self.onward.clear();
         self.forget();
     }
@@ -223,22 +230,25 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         }
     }
 
-    /// Adds a path that starts as `path`, and whose random numbers are those of `sampler`.
-    pub(super) fn begin(&mut self, path: PathState<f32>, sampler: Sampler) {
-        let place = self.room.paths.len();
-        self.room.rays.put(place, path.origin, path.direction, path.far);
+    /// Adds a path that starts with a ray, and whose random numbers are these.
+    #[inline]
+    pub(super) fn begin(&mut self, ray: &Ray, streams: &Streams) {
+        let place = self.room.starts.len();
+        let origin = along(ray.origin, ray.direction, ray.near);
+        self.room.rays.put(place, origin, ray.direction, ray.far - ray.near);
         self.room.onward.push(Onward {
             path: place as u32,
             drawn: 0,
             beta: [1.0; 3],
             zeros: [0; 3],
             eta: 1.0,
-            scattered_at: path.origin,
+            scattered_at: origin,
             pdf: 0.0,
             smooth: false,
         });
-        self.room.starts.push(sampler);
-        self.room.paths.push(path);
+        self.room.starts.push(*streams);
+        self.room.gathered.push(Gathered::nothing());
+        self.room.straight.push(false);
     }
 
     /// Follows all paths until they end, or have this many edges.
@@ -277,31 +287,30 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         self.room.queues = queues;
     }
 
-    /// The adjoint of all paths. Returns what their replays are in the end: the radiance left is zero up to rounding.
+    /// The adjoint of all paths. What is left of what they have gathered is zero up to rounding.
     ///
     /// A replay needs all of a path's radiance, and what is kept of vertices must have a bound. Paths that go on beyond
     /// [`CACHED`] edges are therefore followed to their end first, with nothing kept, and from there on once more, as many edges
     /// at a time.
-    pub(super) fn backpropagate(&mut self, pilot: &impl Pilot) -> Vec<PathState<f32>> {
+    pub(super) fn backpropagate(&mut self, pilot: &impl Pilot) {
         let edges = CACHED as u32;
         self.run::<GATHER>(pilot, edges);
         if self.room.onward.is_empty() {
-            let mut left: Vec<_> = self.room.paths.iter().map(PathState::replayed).collect();
-            self.replay(pilot, &mut left);
-            return left;
+            self.begin_replay();
+            return self.replay(pilot);
         }
         let (rays, onward, depth) = (self.room.rays.clone(), self.room.onward.clone(), self.depth);
         self.keeps = false;
         self.run::<GATHER>(pilot, u32::MAX);
-        let paths = self.room.paths.clone();
+        let gathered = self.room.gathered.clone();
         (self.room.rays, self.room.onward, self.depth) = (rays, onward, depth);
         self.keeps = true;
-        let mut left: Vec<_> = paths.iter().map(PathState::replayed).collect();
+        self.begin_replay();
         loop {
-            self.replay(pilot, &mut left);
+            self.replay(pilot);
             if self.room.onward.is_empty() {
-                self.room.paths = paths;
-                return left;
+                self.room.gathered = gathered;
+                return;
             }
             self.room.forget();
             self.run::<GATHER>(pilot, self.depth + edges);
@@ -320,11 +329,10 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
                 continue;
             }
             let record = &scene.surfaces[surface as usize];
-            let (direction, path) = (self.room.rays.direction(i), self.room.onward[i].path as usize);
+            let direction = self.room.rays.direction(i);
             if record.light != NONE && dot(direction, [0, 1, 2].each(|a| self.room.hits.normal[a][i])) < 0.0 {
                 self.meet_light::<MODE>(i, &scene.lights[record.light as usize]);
             }
-            self.room.paths[path].depth = seen;
             if seen >= scene.settings.max_depth {
                 continue;
             }
@@ -342,7 +350,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         let scene = self.scene;
         let escaped = std::mem::take(&mut self.room.escaped);
         for &i in &escaped {
-            self.room.paths[self.room.onward[i as usize].path as usize].straight = self.depth == 0;
+            self.room.straight[self.room.onward[i as usize].path as usize] = self.depth == 0;
         }
         for group in escaped.chunks(LANES).filter(|_| scene.has_background()) {
             let Some(map) = &self.lamps.map else {
@@ -409,7 +417,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
     /// Adds to what a path has gathered.
     #[inline(always)]
     fn gain<const MODE: u8>(&mut self, path: u32, value: Rgb<f32>, zeros: [u32; 3]) {
-        self.room.paths[path as usize].add_value::<MODE>(value, zeros);
+        self.room.gathered[path as usize].add::<MODE>(value, zeros);
         if MODE == GATHER && self.keeps {
             self.room.gains.push(Gain { path, value, zeros });
         }

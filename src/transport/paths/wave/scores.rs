@@ -2,12 +2,12 @@
 //! the factors of the throughput, in the replay, which knows what is still to come.
 
 use super::block::{Block, Kind, Lanes3, TEXTURES};
-use super::{FEW, Gain, Kept, Wave};
+use super::{FEW, Gain, Kept, Room, Wave};
 use crate::each::EachEntry;
 use crate::transport::mode::REPLAY;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::paths::packet::Pilot;
-use crate::transport::paths::path_state::{PathState, is_faint};
+use crate::transport::paths::path_state::{Gathered, is_faint};
 use crate::transport::scene::batch::LANES;
 use crate::transport::scene::batch::images::is_image;
 use crate::transport::scene::bsdf::diffuse::diffuse_adjoint;
@@ -100,8 +100,14 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
     }
 
-    /// The replay of what a first walk has kept. `paths` hold the radiance that is left of each.
-    pub(super) fn replay(&mut self, pilot: &impl Pilot, paths: &mut [PathState<f32>]) {
+    /// Nothing is replayed yet.
+    pub(super) fn begin_replay(&mut self) {
+        let Room { gathered, left, .. } = &mut *self.room;
+        left.extend(gathered.iter().map(Gathered::still_to_come));
+    }
+
+    /// The replay of what a first walk has kept.
+    pub(super) fn replay(&mut self, pilot: &impl Pilot) {
         let (gains, blocks, alone, marks) = (
             std::mem::take(&mut self.room.gains),
             std::mem::take(&mut self.room.blocks),
@@ -111,14 +117,14 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         let (mut gain, mut block, mut single) = (0, 0, 0);
         for mark in &marks {
             for &Gain { path, value, zeros } in &gains[gain..mark.gains] {
-                paths[path as usize].add_value::<REPLAY>(value, zeros);
+                self.room.left[path as usize].add::<REPLAY>(value, zeros);
             }
             for kept in &blocks[block..mark.blocks] {
-                self.send_turns(pilot, kept, paths);
+                self.send_turns(pilot, kept);
             }
             for vertex in &alone[single..mark.alone] {
                 let Some((drawn, weight)) = vertex.turn else { continue };
-                let d = self.by_weight(paths, vertex.path, weight, vertex.zeros);
+                let d = self.by_weight(vertex.path, weight, vertex.zeros);
                 let bsdf = Bsdf::new(self.scene, self.fields, &vertex.at);
                 bsdf.sample_adjoint(&drawn, d, &mut self.sink);
             }
@@ -129,7 +135,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     }
 
     /// Sends the derivatives by what the throughput was multiplied by at a block's vertices.
-    fn send_turns(&mut self, pilot: &impl Pilot, kept: &Kept, paths: &[PathState<f32>]) {
+    fn send_turns(&mut self, pilot: &impl Pilot, kept: &Kept) {
         let Kept { block, wanted, .. } = kept;
         let mut sent = Sent::nothing();
         for lane in (0..block.count).filter(|lane| block.turns[*lane] != 0) {
@@ -138,7 +144,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             }
             let weight = Rgb(Block::lane(&block.weight, lane));
             let zeros = [0, 1, 2].each(|c| block.zeros[c][lane]);
-            let d = self.by_weight(paths, block.path[lane], weight, zeros);
+            let d = self.by_weight(block.path[lane], weight, zeros);
             match block.kind {
                 // Its value over the pdf is the reflectance.
                 Kind::Diffuse => sent.put(lane, d),
@@ -154,11 +160,11 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// The derivative by a factor that the throughput, of these zeros, was multiplied by: the radiance still to come over it, or
     /// without it where it is zero.
     #[inline(always)]
-    fn by_weight(&self, paths: &[PathState<f32>], path: u32, weight: Rgb<f32>, zeros: [u32; 3]) -> Rgb<f32> {
-        let state = &paths[path as usize];
+    fn by_weight(&self, path: u32, weight: Rgb<f32>, zeros: [u32; 3]) -> Rgb<f32> {
+        let left = &self.room.left[path as usize];
         let come = Rgb([0, 1, 2].each(|c| match is_faint(weight[c]) {
-            true => state.radiance_but_zero[c],
-            false => state.radiance[c] * (1.0 / weight[c]),
+            true => left.radiance_but_zero[c],
+            false => left.radiance[c] * (1.0 / weight[c]),
         }));
         come * self.d_radiance(path) * super::alive(zeros, Rgb::splat(1.0))
     }
