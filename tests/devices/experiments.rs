@@ -1,4 +1,5 @@
-//! The slab, the globe and the figurine of `scenes/`, small: ten iterations by path replay on both devices.
+//! The slab, the globe, the figurine and the ring beside a plant of `scenes/`, small: ten iterations by path replay on both
+//! devices.
 
 use std::path::Path;
 
@@ -15,11 +16,11 @@ use super::worlds::{Outcome, compare};
 
 const SPP: u32 = 2;
 
-/// A scene with changes, the parameter that it optimises, and what its first view is to look like.
+/// A scene with changes, the parameters that it optimises, and what its first view is to look like.
 struct Experiment {
     file: &'static str,
     changes: &'static [&'static str],
-    parameter: &'static str,
+    parameters: &'static [&'static str],
     reference: [f32; 3],
 }
 
@@ -31,7 +32,7 @@ const SLAB: Experiment = Experiment {
         "above.film.width=12",
         "above.film.height=12",
     ],
-    parameter: "slab.interior.albedo",
+    parameters: &["slab.interior.albedo"],
     reference: [0.6, 0.4, 0.2],
 };
 
@@ -43,14 +44,38 @@ const GLOBE: Experiment = Experiment {
         "camera.film.width=8",
         "camera.film.height=5",
     ],
-    parameter: "globe.bsdf.reflectance",
+    parameters: &["globe.bsdf.reflectance"],
     reference: [0.2, 0.4, 0.6],
 };
 
 const FIGURINE: Experiment = Experiment {
     file: "figurine.json",
     changes: &["integrator.max_depth=16", "front.film.width=6", "front.film.height=8"],
-    parameter: "figurine.interior.albedo",
+    parameters: &["figurine.interior.albedo"],
+    reference: [0.6, 0.4, 0.2],
+};
+
+/// Materials and a medium at once.
+const JOINT: Experiment = Experiment {
+    file: "joint.json",
+    changes: &[
+        "integrator.max_depth=4",
+        "ring.bsdf.normalmap.normalmap.data.resolution=[8,8]",
+        "ring.bsdf.metal.alpha.data.resolution=[8,8]",
+        "fern.interior.sigma_t.resolution=[8,4,8]",
+        "fern.interior.albedo.resolution=[8,4,8]",
+        r#"optimize.parameters={
+            "ring.bsdf.normalmap": {"learning_rate": 0.01}, "ring.bsdf.metal.alpha": {"learning_rate": 0.01},
+            "fern.interior.sigma_t": {"learning_rate": 0.02}, "fern.interior.albedo": {"learning_rate": 0.02}}"#,
+        "left.film.width=10",
+        "left.film.height=8",
+    ],
+    parameters: &[
+        "ring.bsdf.normalmap",
+        "ring.bsdf.metal.alpha",
+        "fern.interior.sigma_t",
+        "fern.interior.albedo",
+    ],
     reference: [0.6, 0.4, 0.2],
 };
 
@@ -64,12 +89,19 @@ impl Experiment {
         resident.set_constant_reference(self.reference);
         let table = PixelTable::new(&resident.sensors, &[0]).expect("few pixels");
         let batch = Batch { table, drawn: None };
-        let slot = params.find(self.parameter).expect("it is a parameter");
-        assert!(params.parameters[slot].tuning.is_some_and(|t| t.learning_rate > 0.0));
+        let slots = self.parameters.iter().map(|name| {
+            let slot = params.find(name).expect("it is a parameter");
+            assert!(params.parameters[slot].tuning.is_some_and(|t| t.learning_rate > 0.0));
+            (slot, (*name).to_owned())
+        });
+        let slots: Vec<_> = slots.collect();
         device.load(resident, params, ADAM).expect("it fits");
         let read = |device: &mut dyn Device| {
-            let values = device.read(slot, ArrayKind::Values).expect("values");
-            vec![(self.parameter.to_owned(), values)]
+            let values = slots.iter().map(|(slot, name)| {
+                let values = device.read(*slot, ArrayKind::Values).expect("values");
+                (name.clone(), values)
+            });
+            values.collect()
         };
         let start = read(device);
         iterate(device, &batch, SPP, 1.0);
@@ -98,4 +130,9 @@ fn devices_agree_on_the_globe() {
 #[test]
 fn devices_agree_on_the_figurine() {
     FIGURINE.is_the_same_on_both_devices();
+}
+
+#[test]
+fn devices_agree_on_the_ring_and_the_plant() {
+    JOINT.is_the_same_on_both_devices();
 }
