@@ -60,7 +60,7 @@ const JOINT: Experiment = Experiment {
     file: "joint.json",
     changes: &[
         "integrator.max_depth=4",
-        "ring.bsdf.normalmap.normalmap.data.resolution=[8,8]",
+        "ring.bsdf.normalmap.data.resolution=[8,8]",
         "ring.bsdf.metal.alpha.data.resolution=[8,8]",
         "fern.interior.sigma_t.resolution=[8,4,8]",
         "fern.interior.albedo.resolution=[8,4,8]",
