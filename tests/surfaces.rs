@@ -1,5 +1,8 @@
 //! Where rays meet and leave surfaces, at any scale.
 
+use std::path::Path;
+use std::process::Command;
+
 use glam::Vec3;
 use prbopt::device::Device;
 use prbopt::device::cpu::Cpu;
@@ -305,4 +308,43 @@ fn masks_let_their_share_through() {
             "opacity {opacity}: {found} of {open}"
         );
     }
+}
+
+/// What a wave keeps for its replay has a bound: in a closed box whose walls reflect nearly all, adjoints of paths of 256 edges
+/// take as much memory as those of four.
+#[test]
+fn memory_does_not_grow_with_the_edges_of_paths() {
+    let scene = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes/cornell.json");
+    let peak = |depth: u32| {
+        let depth = format!("integrator.max_depth={depth}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_prbopt"));
+        command
+            .arg("bench")
+            .arg(&scene)
+            .args(["--device", "cpu", "--json", "--iterations", "1"]);
+        command.args(["--spp", "2", "--spp-grad", "2", "--parameter", "red.bsdf.reflectance"]);
+        for change in [
+            depth.as_str(),
+            "integrator.rr_depth=100000",
+            "white.reflectance=1",
+            "green.bsdf.reflectance=0.99",
+            "red.bsdf.reflectance=0.99",
+            // The fourth wall, in front of which the camera stands.
+            r#"near={"type": "rectangle", "bsdf": {"type": "ref", "id": "white"},
+                "to_world": [{"rotate": {"axis": [0, 1, 0], "angle": 180}}, {"translate": [0, 0, 1]}]}"#,
+            r#"camera.to_world=[{"look_at": {"origin": [0, 0, 0.95], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#,
+            "camera.fov=90",
+            "camera.film.width=64",
+            "camera.film.height=64",
+        ] {
+            command.args(["--set", change]);
+        }
+        let done = command.output().expect("the program starts");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let figures: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        figures["peak_rss_mib"].as_f64().expect("a number")
+    };
+    let [short, long] = [4, 256].map(peak);
+    // A MiB for the figures' rounding.
+    assert!(long <= 1.05 * short + 1.0, "{short} and {long} MiB");
 }
