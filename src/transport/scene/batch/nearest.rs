@@ -5,6 +5,7 @@ use super::meet::{Met, ahead};
 use super::packets::Packet;
 use super::rays::{Hits, LANES, Rays, each_lane, first_lanes, lanes_mut};
 use crate::resident::layout::{BLOCK, NONE};
+use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::scene::bvh::{self, Ray, Target};
 use crate::transport::scene::records::SceneView;
 use crate::transport::scene::shape::intersect_shape;
@@ -72,6 +73,10 @@ fn search_together(scene: &SceneView, rays: &Rays, led: &[u32], hits: &mut Hits)
         for (lane, &i) in which.iter().enumerate() {
             let i = i as usize;
             let Some(number) = packet.triangle(lane) else { continue };
+            // It is described after all searches. What is known of its corners lies in two lines.
+            let corners = scene.corners.as_ptr().wrapping_add(number as usize);
+            prefetch_line(corners);
+            prefetch_line(corners.wrapping_add(1).cast::<u32>().wrapping_sub(1));
             hits.t[i] = packet.t[lane];
             hits.primitive[i] = packet.place[lane];
             hits.triangle[i] = number;
