@@ -44,8 +44,8 @@ impl Pilot for Plain {
         blocked_together(scene, rays, count, blocked);
     }
 
-    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen {
-        map.look_up(scene, directions, pdfs)
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &[Lanes3], pdfs: bool, seen: &mut Vec<Seen>) {
+        map.look_up_all(scene, directions, pdfs, seen);
     }
 
     fn image(&self, record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]) -> Lanes3 {

@@ -47,8 +47,8 @@ pub trait Pilot {
     /// Finds which of the first `count` rays are blocked, as `batch::blocked_together` does.
     fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>);
 
-    /// Finds what an environment map is in these directions, as [`SkyMap::look_up`] does.
-    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen;
+    /// Finds what an environment map is in these directions, as [`SkyMap::look_up_all`] does.
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &[Lanes3], pdfs: bool, seen: &mut Vec<Seen>);
 
     /// Looks up an image of these values, as `batch::image_together` does.
     fn image(&self, record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]) -> Lanes3;

@@ -128,15 +128,16 @@ impl Kernel for Slopes<'_> {
 struct LookUp<'a> {
     scene: &'a SceneView<'a>,
     map: &'a SkyMap<'a>,
-    directions: &'a Lanes3,
+    directions: &'a [Lanes3],
     pdfs: bool,
+    seen: &'a mut Vec<Seen>,
 }
 
 impl Kernel for LookUp<'_> {
-    type Output = Seen;
+    type Output = ();
     #[inline(always)]
-    fn run<W: Wide>(self) -> Seen {
-        self.map.look_up(self.scene, self.directions, self.pdfs)
+    fn run<W: Wide>(self) {
+        self.map.look_up_all(self.scene, self.directions, self.pdfs, self.seen);
     }
 }
 
@@ -190,13 +191,14 @@ impl Pilot for Pilots {
         });
     }
 
-    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &Lanes3, pdfs: bool) -> Seen {
+    fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &[Lanes3], pdfs: bool, seen: &mut Vec<Seen>) {
         self.0.run(LookUp {
             scene,
             map,
             directions,
             pdfs,
-        })
+            seen,
+        });
     }
 
     fn image(&self, record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]) -> Lanes3 {

@@ -21,14 +21,14 @@ use crate::transport::rays::camera::Ray;
 use crate::transport::rays::sampler::{Streams, along, dot};
 use crate::transport::scene::area_light::area_pdf;
 use crate::transport::scene::batch::images::is_image;
-use crate::transport::scene::batch::{Hits, LANES, Rays};
+use crate::transport::scene::batch::{Hits, LANES, Rays, Seen};
 use crate::transport::scene::bsdf::textures;
 use crate::transport::scene::light::{Drawn, envmap_pdf, light_adjoint, light_value};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, SurfacePoint};
 use crate::transport::scene::sky::{sky_adjoint, sky_value};
 use alone::Alone;
-use block::{Block, Kind};
+use block::{Block, Kind, Lanes3};
 use shading::Lamps;
 
 /// Whether paths of this scene can be followed so: among opaque surfaces that stand still, past no media.
@@ -141,8 +141,10 @@ pub struct Room {
     rays: Rays,
     onward: Vec<Onward>,
     hits: Hits,
-    /// The places of rays that meet nothing.
+    /// The places of rays that meet nothing, and, in vectors, their directions and what an environment map is there.
     escaped: Vec<u32>,
+    directions: Vec<Lanes3>,
+    seen: Vec<Seen>,
     queues: Queues,
     next_rays: Rays,
     next_onward: Vec<Onward>,
@@ -352,24 +354,35 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         for &i in &escaped {
             self.room.straight[self.room.onward[i as usize].path as usize] = self.depth == 0;
         }
-        for group in escaped.chunks(LANES).filter(|_| scene.has_background()) {
-            let Some(map) = &self.lamps.map else {
-                for &i in group {
+        match &self.lamps.map {
+            _ if !scene.has_background() => {}
+            None => {
+                for &i in &escaped {
                     let direction = self.room.rays.direction(i as usize);
                     let radiance = sky_value(scene, self.fields, direction);
                     self.gain_sky::<MODE>(i as usize, radiance, envmap_pdf(scene, direction));
                 }
-                continue;
-            };
-            let mut directions = [[0.0; LANES]; 3];
-            for lane in 0..LANES {
-                let i = *group.get(lane).unwrap_or(&group[0]) as usize;
-                Block::put(&mut directions, lane, self.room.rays.direction(i));
             }
-            // Rays from the camera have no pdf to be weighted against.
-            let seen = pilot.look_up(scene, map, &directions, self.depth > 0);
-            for (lane, &i) in group.iter().enumerate() {
-                self.gain_sky::<MODE>(i as usize, Rgb(Block::lane(&seen.radiance, lane)), seen.pdf[lane]);
+            Some(map) => {
+                let Room {
+                    rays, directions, seen, ..
+                } = &mut *self.room;
+                directions.clear();
+                for group in escaped.chunks(LANES) {
+                    let of_lane = |lane| rays.direction(*group.get(lane).unwrap_or(&group[0]) as usize);
+                    let mut all = [[0.0; LANES]; 3];
+                    for lane in 0..LANES {
+                        Block::put(&mut all, lane, of_lane(lane));
+                    }
+                    directions.push(all);
+                }
+                // Rays from the camera have no pdf to be weighted against.
+                pilot.look_up(scene, map, directions, self.depth > 0, seen);
+                for (k, &i) in escaped.iter().enumerate() {
+                    let (seen, lane) = (&self.room.seen[k / LANES], k % LANES);
+                    let (radiance, pdf) = (Rgb(Block::lane(&seen.radiance, lane)), seen.pdf[lane]);
+                    self.gain_sky::<MODE>(i as usize, radiance, pdf);
+                }
             }
         }
         self.room.escaped = escaped;

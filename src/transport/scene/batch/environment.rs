@@ -4,6 +4,7 @@ use super::rays::{LANES, Lanes, Vectors};
 use crate::each::EachEntry;
 use crate::resident::environment::{STRIDE, cells, first_landmark, first_of_row, first_weight, landmarks, table_len};
 use crate::resident::layout::{NONE, background};
+use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::scene::light::{
     BELOW_ONE, EnvPlace, MapFrame, area_of_map, place_in_cell, relative_weight, with_choice,
 };
@@ -59,15 +60,64 @@ impl<'a> SkyMap<'a> {
         })
     }
 
+    /// [`Self::look_up`] of several vectors, each of which is asked for while the one before is looked up. `seen` are as many.
+    #[inline(always)]
+    pub fn look_up_all(&self, scene: &SceneView, directions: &[Vectors], pdfs: bool, seen: &mut Vec<Seen>) {
+        seen.clear();
+        let asked = |directions: &Vectors| {
+            let places = self.places(directions);
+            self.bring(&places, pdfs);
+            places
+        };
+        let mut next = directions.first().map(asked);
+        for after in 1..=directions.len() {
+            let Some(places) = next.take() else { break };
+            next = directions.get(after).map(asked);
+            seen.push(self.look_up_places(scene, &places, pdfs));
+        }
+    }
+
     /// The radiance that comes from these directions and, if `pdfs` are wanted, with which pdf they are drawn.
     #[inline(always)]
     pub fn look_up(&self, scene: &SceneView, directions: &Vectors, pdfs: bool) -> Seen {
-        // Copies: for all that a compiler knows, writing a lane could change what is referred to.
-        let (frame, scale) = (self.frame, self.scale);
+        self.look_up_places(scene, &self.places(directions), pdfs)
+    }
+
+    /// The places of directions.
+    #[inline(always)]
+    fn places(&self, directions: &Vectors) -> Places {
+        // A copy: for all that a compiler knows, writing a lane could change what is referred to.
+        let frame = self.frame;
         let mut places = Places::ZERO;
         for lane in 0..LANES {
             places.put(lane, &frame.place([0, 1, 2].each(|a| directions[a][lane])));
         }
+        places
+    }
+
+    /// Asks for the lines of the texels of places, and, for pdfs, of their weights and of their cells' probabilities.
+    #[inline(always)]
+    fn bring(&self, places: &Places, pdfs: bool) {
+        let size = self.frame.size;
+        let columns = cells(size)[0] as u32;
+        let (weights, probabilities) = (first_weight(size) as u32, first_of_row(size, 0) as u32);
+        let bring = |entry: u32| prefetch_line(self.table.as_ptr().wrapping_add(entry as usize));
+        for lane in 0..LANES {
+            for k in [0, 2] {
+                prefetch_line(self.texels.as_ptr().wrapping_add(3 * places.texels[k][lane] as usize));
+                if pdfs {
+                    bring(weights + places.texels[k][lane]);
+                }
+            }
+            if pdfs {
+                bring(probabilities + places.cell[1][lane] * (columns + 1) + places.cell[0][lane]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn look_up_places(&self, scene: &SceneView, places: &Places, pdfs: bool) -> Seen {
+        let scale = self.scale;
         let mut seen = Seen {
             radiance: [[0.0; LANES]; 3],
             pdf: [0.0; LANES],
@@ -89,8 +139,8 @@ impl<'a> SkyMap<'a> {
         }
         if pdfs && scene.settings.environment != NONE {
             let record = &scene.lights[scene.settings.environment as usize];
-            let [of_row, of_cell] = self.probabilities(&places);
-            let pdf = self.pdfs(&places, &self.texel_weights(&places), [&of_row, &of_cell]);
+            let [of_row, of_cell] = self.probabilities(places);
+            let pdf = self.pdfs(places, &self.texel_weights(places), [&of_row, &of_cell]);
             for lane in 0..LANES {
                 seen.pdf[lane] = with_choice(scene, record, pdf[lane]);
             }
