@@ -21,7 +21,7 @@ use prbopt::transport::paths::volpath::{backpropagate, gather};
 use prbopt::transport::paths::walk_notes::{Run, WalkNotes, send_noted};
 use prbopt::transport::paths::wave::Room;
 use prbopt::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
-use prbopt::transport::paths::wave::shading::{Lamps, shade, slopes};
+use prbopt::transport::paths::wave::shading::{Lamps, prepare, shade, slopes};
 use prbopt::transport::scene::batch::images::{Texels, image_together, texels_together};
 use prbopt::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, nearest_together};
 use prbopt::transport::scene::records::{Fields, SceneView, Sink};
@@ -56,6 +56,9 @@ impl Pilot for Plain {
         texels_together(record, uv)
     }
 
+    fn prepare(&self, scene: &SceneView, lamps: &Lamps, block: &mut Block) {
+        prepare(scene, lamps, block);
+    }
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
         self.2.set(self.2.get() + block.count);
         shade(scene, lamps, mode, block);

@@ -56,6 +56,9 @@ pub trait Pilot {
     /// Finds the texels of an image, as `batch::texels_together` does.
     fn texels(&self, record: &TextureRecord, uv: &[Lanes<f32>; 2]) -> Texels;
 
+    /// Prepares a block, as `wave::shading::prepare` does.
+    fn prepare(&self, scene: &SceneView, lamps: &Lamps, block: &mut Block);
+
     /// Shades a block, as `wave::shading::shade` does.
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block);
 

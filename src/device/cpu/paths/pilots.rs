@@ -8,7 +8,7 @@ use crate::transport::paths::packet::Pilot;
 use crate::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use crate::transport::paths::walk_notes::{Run, WalkNotes, send_noted};
 use crate::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
-use crate::transport::paths::wave::shading::{Lamps, shade, slopes};
+use crate::transport::paths::wave::shading::{Lamps, prepare, shade, slopes};
 use crate::transport::scene::batch::images::{Texels, image_together, texels_together};
 use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, nearest_together};
 use crate::transport::scene::records::SceneView;
@@ -92,6 +92,20 @@ impl Kernel for Cast<'_> {
     #[inline(always)]
     fn run<W: Wide>(self) {
         blocked_together(self.scene, self.rays, self.count, self.blocked);
+    }
+}
+
+struct Prepare<'a> {
+    scene: &'a SceneView<'a>,
+    lamps: &'a Lamps<'a>,
+    block: &'a mut Block,
+}
+
+impl Kernel for Prepare<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        prepare(self.scene, self.lamps, self.block);
     }
 }
 
@@ -207,6 +221,10 @@ impl Pilot for Pilots {
 
     fn texels(&self, record: &TextureRecord, uv: &[Lanes<f32>; 2]) -> Texels {
         self.0.run(FindTexels { record, uv })
+    }
+
+    fn prepare(&self, scene: &SceneView, lamps: &Lamps, block: &mut Block) {
+        self.0.run(Prepare { scene, lamps, block });
     }
 
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {

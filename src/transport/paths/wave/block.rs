@@ -4,7 +4,7 @@ use crate::each::EachEntry;
 use crate::resident::layout::{LeafRecord, NONE, leaf};
 use crate::transport::rays::random::{Counter, Key, random_uniform};
 use crate::transport::rays::sampler::dot;
-use crate::transport::scene::batch::LANES;
+use crate::transport::scene::batch::{DrawnCells, LANES};
 use crate::transport::scene::shape::SurfacePoint;
 
 /// A number for each lane, and a vector or a colour.
@@ -66,6 +66,9 @@ pub struct Block {
     pub key: Key,
     pub counters: [Lanes<u32>; 4],
     pub drawn: Lanes<u32>,
+    /// The next ones, and with them cells of an environment map, where one may be drawn from.
+    pub next: [Lanes<f32>; AHEAD],
+    pub cells: DrawnCells,
     pub beta: Lanes3,
     pub zeros: [Lanes<u32>; 3],
     pub eta: Lanes<f32>,
@@ -125,6 +128,8 @@ impl Block {
             key: [0; 4],
             counters: [none; 4],
             drawn: none,
+            next: [zero; AHEAD],
+            cells: DrawnCells::NONE,
             beta: zeros,
             zeros: [none; 3],
             eta: zero,

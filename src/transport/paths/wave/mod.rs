@@ -259,18 +259,12 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             return;
         }
         let mut queues = std::mem::take(&mut self.room.queues);
-        let mut block = Block::new();
+        let mut blocks = [Block::new(), Block::new()];
         while !self.room.onward.is_empty() && self.depth < edges {
             pilot.look(self.scene, &self.room.rays, self.room.onward.len(), &mut self.room.hits);
             queues.iter_mut().for_each(Vec::clear);
             self.arrive::<MODE>(pilot, &mut queues);
-            for (place, queue) in queues[..ALONE].iter().enumerate() {
-                for group in queue.chunks(LANES) {
-                    let wanted = self.fill::<MODE>(pilot, &mut block, Kind::ALL[place / 2], group);
-                    pilot.shade(self.scene, &self.lamps, MODE, &mut block);
-                    self.leave::<MODE>(&block, wanted);
-                }
-            }
+            self.scatter::<MODE>(pilot, &queues, &mut blocks);
             for &(i, _) in &queues[ALONE] {
                 self.scatter_alone::<MODE>(i as usize);
             }
@@ -287,6 +281,27 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             self.room.next_onward.clear();
         }
         self.room.queues = queues;
+    }
+
+    /// Scatters the paths of queues, block by block. Each is prepared before the one in front of it is shaded.
+    fn scatter<const MODE: u8>(&mut self, pilot: &impl Pilot, queues: &Queues, [ahead, block]: &mut [Block; 2]) {
+        let (mut ahead, mut block) = (ahead, block);
+        let mut waiting = None;
+        for (place, queue) in queues[..ALONE].iter().enumerate() {
+            for group in queue.chunks(LANES) {
+                let wanted = self.fill::<MODE>(pilot, ahead, Kind::ALL[place / 2], group);
+                pilot.prepare(self.scene, &self.lamps, ahead);
+                std::mem::swap(&mut ahead, &mut block);
+                if let Some(wanted) = waiting.replace(wanted) {
+                    pilot.shade(self.scene, &self.lamps, MODE, ahead);
+                    self.leave::<MODE>(ahead, wanted);
+                }
+            }
+        }
+        if let Some(wanted) = waiting {
+            pilot.shade(self.scene, &self.lamps, MODE, block);
+            self.leave::<MODE>(block, wanted);
+        }
     }
 
     /// The adjoint of all paths. What is left of what they have gathered is zero up to rounding.

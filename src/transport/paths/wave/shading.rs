@@ -66,14 +66,28 @@ impl<'a> Lamps<'a> {
     }
 }
 
-/// Shades a block. Where lamps are not plain, lights have been drawn and weighted already.
+/// Finds a block's next random numbers, and with them cells of the environment map, early: what is there has time to come near.
+#[inline(always)]
+pub fn prepare(scene: &SceneView, lamps: &Lamps, block: &mut Block) {
+    block.next = block.look_ahead();
+    if let (true, true, Some(map)) = (draws_lights(scene, block), lamps.plain, &lamps.map) {
+        block.cells = map.draw_cells(&block.next[1], &block.next[2]);
+    }
+}
+
+/// Whether lights are drawn at a block's vertices.
+#[inline(always)]
+fn draws_lights(scene: &SceneView, block: &Block) -> bool {
+    block.kind.is_smooth() && scene.settings.lights > 0
+}
+
+/// Shades a block that is prepared. Where lamps are not plain, lights have been drawn and weighted already.
 #[inline(always)]
 pub fn shade(scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
-    let next = block.look_ahead();
+    let next = block.next;
     face(block);
     let mut taken = 0;
-    let lights = block.kind.is_smooth() && scene.settings.lights > 0;
-    if lights {
+    if draws_lights(scene, block) {
         if lamps.plain {
             draw_lights(scene, lamps, block, [&next[0], &next[1], &next[2]]);
             taken = 3;
@@ -151,7 +165,7 @@ fn draw_lights(scene: &SceneView, lamps: &Lamps, block: &mut Block, [u, v, w]: [
         }
         let record = &scene.lights[index as usize];
         if let (light::ENVMAP, Some(map)) = (record.kind, &lamps.map) {
-            draw_from_map(scene, map, index, &choices, block, v, w);
+            draw_from_map(scene, map, index, &choices, block);
             continue;
         }
         let radiance = lamps.radiance[index as usize];
@@ -197,16 +211,8 @@ fn draw_light<const SPHERE: bool>(
 
 /// Draws a direction to the environment map in the lanes that have chosen it.
 #[inline(always)]
-fn draw_from_map(
-    scene: &SceneView,
-    map: &SkyMap,
-    index: u32,
-    choices: &Lanes<f32>,
-    block: &mut Block,
-    u: &Lanes<f32>,
-    v: &Lanes<f32>,
-) {
-    let drawn = map.draw(u, v);
+fn draw_from_map(scene: &SceneView, map: &SkyMap, index: u32, choices: &Lanes<f32>, block: &mut Block) {
+    let drawn = map.draw(&block.cells);
     let mut all = Towards::nothing();
     for lane in 0..LANES {
         let pdf = drawn.pdf[lane];

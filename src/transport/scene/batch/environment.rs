@@ -148,22 +148,34 @@ impl<'a> SkyMap<'a> {
         seen
     }
 
-    /// Draws a direction in each lane.
+    /// Draws a cell in each lane, and asks for what is there.
     #[inline(always)]
-    pub fn draw(&self, u: &Lanes<f32>, v: &Lanes<f32>) -> DrawnDirections {
-        let frame = self.frame;
-        let size = frame.size;
-        let [columns, rows] = cells(size).each(|n| n as u32);
+    pub fn draw_cells(&self, u: &Lanes<f32>, v: &Lanes<f32>) -> DrawnCells {
+        let [columns, rows] = cells(self.frame.size).each(|n| n as u32);
         let (top, low) = ([0; LANES], [0; LANES]);
         let row = self.bins(&top, self.search(&top, low, rows, rows, v), v);
         let column = self.bins_of_row(&row.number, columns, u);
+        self.bring(&self.corners(&row, &column), true);
+        DrawnCells { row, column }
+    }
+
+    /// The places of the first corners of cells.
+    #[inline(always)]
+    fn corners(&self, row: &Bins, column: &Bins) -> Places {
         let mut places = Places::ZERO;
         for lane in 0..LANES {
-            places.put(
-                lane,
-                &EnvPlace::new(size, [column.number[lane], row.number[lane]], [0.0; 2], 0.0),
-            );
+            let cell = [column.number[lane], row.number[lane]];
+            places.put(lane, &EnvPlace::new(self.frame.size, cell, [0.0; 2], 0.0));
         }
+        places
+    }
+
+    /// Draws a direction in each lane, in cells that are drawn.
+    #[inline(always)]
+    pub fn draw(&self, DrawnCells { row, column }: &DrawnCells) -> DrawnDirections {
+        let frame = self.frame;
+        let size = frame.size;
+        let mut places = self.corners(row, column);
         let texels = self.texel_weights(&places);
         let mut drawn = DrawnDirections {
             direction: [[0.0; LANES]; 3],
@@ -287,7 +299,23 @@ impl<'a> SkyMap<'a> {
     }
 }
 
+/// Cells of a map from which directions are drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct DrawnCells {
+    row: Bins,
+    column: Bins,
+}
+
+impl DrawnCells {
+    /// None that is drawn yet.
+    pub const NONE: Self = Self {
+        row: Bins::ZERO,
+        column: Bins::ZERO,
+    };
+}
+
 /// The bins that numbers lie in, how probable these are, and where in them the numbers lie.
+#[derive(Debug, Clone, Copy)]
 struct Bins {
     number: Lanes<u32>,
     width: Lanes<f32>,

@@ -10,6 +10,6 @@ mod packets;
 pub mod rays;
 
 pub use blocked::blocked_together;
-pub use environment::{Seen, SkyMap};
+pub use environment::{DrawnCells, Seen, SkyMap};
 pub use nearest::nearest_together;
 pub use rays::{Hits, LANES, Rays};
