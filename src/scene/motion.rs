@@ -34,16 +34,20 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
     for (path, entry) in entries {
         for surface in &mut scene.world.surfaces {
             let key = path.strip_prefix(&surface.name).and_then(|rest| rest.strip_prefix('.'));
-            let quantity = match key {
-                Some(VERTICES) => Some(Quantity::Vertex),
-                Some(NORMALS) => Some(Quantity::VertexNormal),
+            let part_of_vertices = match key {
+                Some(VERTICES | "positions") => Some((VERTICES, Quantity::Vertex)),
+                Some(NORMALS | "normals") => Some((NORMALS, Quantity::VertexNormal)),
                 _ => None,
             };
-            let of_vertices = quantity.and_then(|quantity| of_vertices(path, entry, surface, quantity));
-            surface.motion.extend(of_vertices);
+            if let Some((key, quantity)) = part_of_vertices {
+                let path = format!("{}.{key}", surface.name);
+                let part = is_new(&surface.motion, &path).then(|| of_vertices(&path, entry, surface, quantity));
+                surface.motion.extend(part.flatten());
+            }
             let round = matches!(surface.geometry, Geometry::Sphere { .. } | Geometry::Cylinder { .. });
             let can = !matches!(surface.geometry, Geometry::Distances { .. });
-            surface.motion.extend(part(path, &surface.name, |_| can, round));
+            let part = part(path, &surface.name, |_| can, round);
+            add(&mut surface.motion, part);
         }
         for light in &mut scene.world.lights {
             let can = |quantity| match light.kind {
@@ -51,7 +55,8 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
                 LightKind::Spot { .. } | LightKind::Projector { .. } => quantity != Quantity::Extent,
                 LightKind::Directional { .. } => false,
             };
-            light.motion.extend(part(path, &light.name, can, false));
+            let part = part(path, &light.name, can, false);
+            add(&mut light.motion, part);
         }
         // The cameras of other scenes have parameters of their own, or none.
         for sensor in scene.sensors.iter_mut().filter(|_| !scene.world.is_empty()) {
@@ -61,9 +66,21 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
                 }
                 SensorKind::Radiancemeter | SensorKind::Irradiancemeter(_) | SensorKind::Distant { .. } => false,
             };
-            sensor.motion.extend(part(path, &sensor.name, can, false));
+            let part = part(path, &sensor.name, can, false);
+            add(&mut sensor.motion, part);
         }
     }
+}
+
+/// Whether `parts` lack the one at `path`.
+fn is_new(parts: &[Motion], path: &str) -> bool {
+    parts.iter().all(|part| part.array.path != path)
+}
+
+/// Adds a part that there is not yet.
+fn add(parts: &mut Vec<Motion>, part: Option<Motion>) {
+    let new = part.filter(|part| is_new(parts, &part.array.path));
+    parts.extend(new);
 }
 
 /// The part of the place of what is called `name` that `path` means, if it can be moved so.
