@@ -41,9 +41,10 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
     let (field, attached) = (scene.field.is_some(), scene.integrator.attached);
     motion::name(entries, scene);
     views::name(entries, scene);
+    let advices: Vec<Option<String>> = entries.iter().map(|(path, _)| motion::advice(path, scene)).collect();
     let mut tunables = arrays::all_mut(scene);
     let paths: Vec<String> = tunables.iter().map(|tunable| tunable.array.path.clone()).collect();
-    for (path, entry) in entries {
+    for ((path, entry), advice) in entries.iter().zip(advices) {
         match named(paths.iter().map(String::as_str), path).map(|index| &mut tunables[index]) {
             // What the block `optimize` says of it, too, stays.
             Some(tunable) if tunable.array.tuning.is_some() && entry.path.is_empty() => {}
@@ -52,7 +53,8 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
             None if mistaken && !field => {}
             None => {
                 let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-                entry.error(format!("there is no parameter `{path}`"), suggest(path, &paths));
+                let advice = advice.unwrap_or_else(|| suggest(path, &paths));
+                entry.error(format!("there is no parameter `{path}`"), advice);
             }
         }
     }
