@@ -14,6 +14,7 @@ use super::{gpu, keys};
 
 const WHOLE: Options = Options {
     deterministic: true,
+    precise: false,
     float_atomics: true,
     wide_atomics: true,
     subgroups: true,
