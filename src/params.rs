@@ -244,7 +244,16 @@ pub fn named<'a>(paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Op
 
 /// Mitsuba's words for an object within another, in the place of which a path has the object's name in the file.
 const ROLES: [&str; 10] = [
-    "bsdf", "brdf_0", "brdf_1", "bsdf_0", "bsdf_1", "nested_bsdf", "nested_texture", "emitter", "phase_function", "medium",
+    "bsdf",
+    "brdf_0",
+    "brdf_1",
+    "bsdf_0",
+    "bsdf_1",
+    "nested_bsdf",
+    "nested_texture",
+    "emitter",
+    "phase_function",
+    "medium",
 ];
 
 /// Other words of Mitsuba, of its last versions, and those of a path.

@@ -121,7 +121,10 @@ impl Tangent {
                     .with_context(|| format!("{}: expected {{\"value\": […]}} with numbers", named()))?;
                 values.value
             }
-            _ => bail!("--tangent {}: give numbers such as 0,0,1, or a file .npy or .json", named()),
+            _ => bail!(
+                "--tangent {}: give numbers such as 0,0,1, or a file .npy or .json",
+                named()
+            ),
         };
         ensure!(
             numbers.iter().all(|v| v.is_finite()),

@@ -209,7 +209,11 @@ fn still<'a>(scene: &'a Scene, params: &ParamSet, wanted: &[String]) -> anyhow::
 /// derivatives.
 fn checked_parameters(params: &ParamSet, paths: &[String], turning: &[&str]) -> anyhow::Result<Vec<usize>> {
     let all = &params.parameters;
-    let turns = |path: &&String| params.named(path).is_some_and(|i| turning.contains(&all[i].path.as_str()));
+    let turns = |path: &&String| {
+        params
+            .named(path)
+            .is_some_and(|i| turning.contains(&all[i].path.as_str()))
+    };
     if let Some(path) = paths.iter().find(turns) {
         bail!(
             "--parameter: there is no derivative by `{path}`: another normal mirrors or bends light elsewhere, which the \

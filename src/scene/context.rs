@@ -95,10 +95,7 @@ impl<'a> Context<'a> {
         if numbers.is_empty() {
             return String::new();
         }
-        let words: Vec<String> = numbers
-            .iter()
-            .map(|i| format!("`{}`", self.changes[*i].1))
-            .collect();
+        let words: Vec<String> = numbers.iter().map(|i| format!("`{}`", self.changes[*i].1)).collect();
         format!(" (with {})", words.join(" and "))
     }
 

@@ -128,9 +128,20 @@ pub(super) fn above_one(path: &Path) -> Option<(usize, usize, f32)> {
     let is_exr = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("exr"));
     let (image, _) = image::read(path).ok().filter(|_| is_exr)?;
     let colors = if image.channels < 3 { 1 } else { 3 };
-    let numbers = || image.data.chunks_exact(image.channels).flat_map(|texel| &texel[..colors]);
+    let numbers = || {
+        image
+            .data
+            .chunks_exact(image.channels)
+            .flat_map(|texel| &texel[..colors])
+    };
     let above = numbers().filter(|v| **v > 1.0).count();
-    (above > 0).then(|| (above, numbers().count(), numbers().fold(0.0, |most: f32, v| most.max(*v))))
+    (above > 0).then(|| {
+        (
+            above,
+            numbers().count(),
+            numbers().fold(0.0, |most: f32, v| most.max(*v)),
+        )
+    })
 }
 
 /// The colours of an image as linear values; its header must still have this shape. Grey is repeated over all channels

@@ -90,7 +90,10 @@ pub(super) fn advice(name: &str, scene: &Scene) -> Option<String> {
     let (owner, key) = name.rsplit_once('.')?;
     let surface = scene.world.surfaces.iter().find(|surface| surface.name == owner);
     let light = scene.world.lights.iter().find(|light| light.name == owner);
-    let sensor = scene.sensors.iter().find(|sensor| sensor.name == owner && !scene.world.is_empty());
+    let sensor = scene
+        .sensors
+        .iter()
+        .find(|sensor| sensor.name == owner && !scene.world.is_empty());
     let of_vertices = matches!(key, VERTICES | NORMALS | "positions" | "normals");
     let count = surface
         .map(|surface| of_shape(&surface.geometry))
@@ -100,7 +103,10 @@ pub(super) fn advice(name: &str, scene: &Scene) -> Option<String> {
     if count == 0 {
         return Some(format!("`{owner}` cannot be moved; name another parameter"));
     }
-    let parts: Vec<String> = PARTS[..count].iter().map(|(part, ..)| format!("`{owner}.{part}`")).collect();
+    let parts: Vec<String> = PARTS[..count]
+        .iter()
+        .map(|(part, ..)| format!("`{owner}.{part}`"))
+        .collect();
     let parts = parts.join(", ");
     Some(match of_vertices {
         true => format!("it is no mesh; make it one, or name a part of its place: {parts}"),

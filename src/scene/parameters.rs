@@ -29,7 +29,16 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
 
 /// Makes what `asked` names a parameter of a run, beside those of the block `optimize`.
 pub(super) fn ask(context: &Context<'_>, asked: &[(&str, Node)], scene: &mut Scene) {
-    let entry = |(name, node)| (name, Value { context, node, path: String::new() });
+    let entry = |(name, node)| {
+        (
+            name,
+            Value {
+                context,
+                node,
+                path: String::new(),
+            },
+        )
+    };
     let entries: Vec<(&str, Value<'_>)> = asked.iter().map(|(name, node)| entry((*name, node))).collect();
     each_named(&entries, &[], scene);
 }

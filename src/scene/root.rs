@@ -14,8 +14,8 @@ use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
 use super::{Background, Channels, Integrator, Optic, Rules, Scene, Sensor, World};
 use super::{
-    dataset, emitter, gradient_index, integrator, light, optic, optimize, parameters, radiance_field, reference, sensor, shape,
-    slab, splats, warnings, write,
+    dataset, emitter, gradient_index, integrator, light, optic, optimize, parameters, radiance_field, reference,
+    sensor, shape, slab, splats, warnings, write,
 };
 
 /// The largest scene file, in bytes.
@@ -98,13 +98,7 @@ fn read_text(path: &Path) -> Result<String, Diagnostics> {
     })
 }
 
-fn parse_as(
-    text: &str,
-    path: &Path,
-    role: Role,
-    changes: &[Change],
-    asked: &[String],
-) -> Result<Scene, Diagnostics> {
+fn parse_as(text: &str, path: &Path, role: Role, changes: &[Change], asked: &[String]) -> Result<Scene, Diagnostics> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parsed = json::read(text);
     let mut context = Context::new(path, text);
