@@ -344,7 +344,7 @@ mod tests {
         ] {
             let setup = setup(file);
             let parameter = setup.params.find(path).expect("there");
-            let direction = direction(&setup.params.parameters[parameter], motion).expect("possible");
+            let direction = direction(&setup.params.parameters[parameter], motion.clone()).expect("possible");
             let found = forward(&setup, parameter, &direction, 1e-3).expect("a walk");
             assert!(found.largest > 0.0, "{path} {motion:?} changes the image");
             assert!(

@@ -42,7 +42,7 @@ fn place(paint: impl Fn(usize) -> f32) -> Place {
         width: 4,
         height: 4,
         channels: 3,
-        data: (0..48).map(|i| paint(i)).collect(),
+        data: (0..48).map(paint).collect(),
     };
     image::write_exr(&place.path("paint.exr"), &picture).expect("writable");
     let adjoint = Image {
