@@ -76,8 +76,8 @@ impl Default for Options {
     }
 }
 
-/// The most entries of a parameter to each of which a pass adds so often that sums of floats would be wrong: after 2²⁴ additions of
-/// like numbers they stand still, and after 2²² they have lost two hundredths.
+/// The most entries of a parameter to each of which a pass adds so often that sums of floats would be wrong: after 2²⁴
+/// additions of like numbers they stand still, and after 2²² they have lost two hundredths.
 pub const FEW: usize = 1 << 14;
 
 /// One adapter and the scene that it holds.
