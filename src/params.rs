@@ -216,6 +216,11 @@ impl ParamSet {
     pub fn find(&self, name: &str) -> Option<usize> {
         position(self.parameters.iter().map(|p| p.path.as_str()), name)
     }
+
+    /// Index of the parameter that somebody means by `name`, as [`named`] has it.
+    pub fn named(&self, name: &str) -> Option<usize> {
+        named(self.parameters.iter().map(|p| p.path.as_str()), name)
+    }
 }
 
 /// The place in `paths` of the parameter that `name` means: its path, or, as Mitsuba has it, its path and `.value` or
@@ -226,6 +231,49 @@ pub fn position<'a>(mut paths: impl Iterator<Item = &'a str> + Clone, name: &str
         .clone()
         .position(|path| path == name)
         .or_else(|| short.and_then(|short| paths.position(|path| path == short)))
+}
+
+/// Like [`position`], for a name that somebody has written: also what Mitsuba calls the parameter, if only one can be meant.
+pub fn named<'a>(paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Option<usize> {
+    position(paths.clone(), name).or_else(|| {
+        let mut meant = paths.enumerate().filter(|(_, path)| is_mitsubas(name, path));
+        let (found, _) = meant.next()?;
+        meant.next().is_none().then_some(found)
+    })
+}
+
+/// Mitsuba's words for an object within another, in the place of which a path has the object's name in the file.
+const ROLES: [&str; 10] = [
+    "bsdf",
+    "brdf_0",
+    "brdf_1",
+    "bsdf_0",
+    "bsdf_1",
+    "nested_bsdf",
+    "nested_texture",
+    "emitter",
+    "phase_function",
+    "medium",
+];
+
+/// Other words of Mitsuba, of its last versions, and those of a path.
+const WORDS: [(&str, &str); 4] = [
+    ("interior_medium", "interior"),
+    ("exterior_medium", "exterior"),
+    ("positions", "vertex_positions"),
+    ("normals", "vertex_normals"),
+];
+
+/// Whether Mitsuba calls the parameter at `path` by `name`.
+pub fn is_mitsubas(mut name: &str, path: &str) -> bool {
+    while let Some(short) = name.strip_suffix(".value").or_else(|| name.strip_suffix(".data")) {
+        name = short;
+    }
+    let (words, steps) = (name.split('.'), path.split('.'));
+    let alike = |(i, (word, step)): (usize, (&str, &str))| {
+        word == step || i > 0 && (ROLES.contains(&word) || WORDS.contains(&(word, step)))
+    };
+    words.clone().count() == steps.clone().count() && words.zip(steps).enumerate().all(alike)
 }
 
 #[cfg(test)]
@@ -300,5 +348,35 @@ mod tests {
             ["a", "b", "b.c", "c"].map(|path| params.find(path)),
             [Some(0), Some(2), Some(1), None]
         );
+    }
+
+    #[test]
+    fn parameters_are_found_by_mitsubas_names() {
+        let paths = [
+            "wall.paint.reflectance",
+            "leaf.bsdf.front.reflectance",
+            "leaf.bsdf.back.reflectance",
+            "lamp.shine.radiance",
+            "fog.interior.sigma_t",
+            "fog.interior.phase.g",
+            "ball.vertex_positions",
+            "ball.vertex_normals",
+        ];
+        for (name, found) in [
+            ("wall.bsdf.reflectance.value", Some(0)),
+            ("lamp.emitter.radiance.data", Some(3)),
+            ("fog.interior_medium.sigma_t.value.value", Some(4)),
+            ("fog.interior_medium.phase_function.g", Some(5)),
+            ("ball.positions", Some(6)),
+            ("ball.normals", Some(7)),
+            ("ball.vertex_normals", Some(7)),
+            // Two could be meant, or none.
+            ("leaf.bsdf.brdf_0.reflectance.value", None),
+            ("bsdf.bsdf.reflectance", None),
+            ("wall.bsdf.reflectance.more", None),
+            ("positions", None),
+        ] {
+            assert_eq!(named(paths.iter().copied(), name), found, "{name}");
+        }
     }
 }

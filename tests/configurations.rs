@@ -1,5 +1,6 @@
-//! The configurations of Mitsuba's own tests of derivatives whose derivative is continuous, with pictures of our own: the
-//! derivative by path replay beside differences of images that are drawn anew, both in f64.
+//! The configurations of Mitsuba's own tests of derivatives whose derivative is continuous, with pictures of our own, and of
+//! one that has silhouettes the part of the picture without them: the derivative by path replay beside differences of images
+//! that are drawn anew, both in f64.
 
 use std::path::Path;
 
@@ -111,6 +112,28 @@ fn configurations(folder: &Path) -> Vec<Configuration> {
     // Windows in which the derivative has one sign; over the whole film it nearly cancels out.
     let lower_half = format!(r#"{}, "crop_height": 32, "crop_offset_y": 32"#, film(64));
     let lit_plane = format!("{}, {}", flat("plane", basin, diffuse), flat("light", below, &shining));
+    // A small square that looks down on a light with bright borders, which end within the view of the square alone.
+    let inner = format!(
+        r#"{}, "crop_width": 64, "crop_height": 40, "crop_offset_x": 32, "crop_offset_y": 32"#,
+        film(128)
+    );
+    let facing = |scale: f64, origin: [f64; 3], target: [f64; 3], up: [f64; 3]| {
+        format!(r#"{{"scale": {scale}}}, {{"look_at": {{"origin": {origin:?}, "target": {target:?}, "up": {up:?}}}}}"#)
+    };
+    let over_a_lamp = format!(
+        "{}, {}",
+        flat(
+            "plane",
+            &facing(0.25, [0.0, 0.0, -1.0], [0.0, -1.0, 0.0], [0.0, 1.0, 0.0]),
+            diffuse
+        ),
+        flat(
+            "light",
+            &facing(0.75, [0.0, -2.0, -1.0], [0.0, 0.0, -1.0], [0.0, 0.0, 1.0]),
+            r#""emitter": {"type": "area", "radiance": 1}"#
+        )
+    );
+    let from_origin = r#""to_world": [{"look_at": {"origin": [0, 0, 0], "target": [0, 0, -1], "up": [0, 1, 0]}}]"#;
     let of = |name, parameter, way, objects| Configuration {
         name,
         max_depth: 2,
@@ -271,6 +294,28 @@ fn configurations(folder: &Path) -> Vec<Configuration> {
                 lit_plane,
             )
         },
+        Configuration {
+            sensor: from_origin,
+            film: inner.clone(),
+            passes: PASSES / 4,
+            ..of(
+                "a plane that moves over a light with bright borders",
+                "plane.vertex_positions",
+                ALONG_Z,
+                over_a_lamp.clone(),
+            )
+        },
+        Configuration {
+            sensor: from_origin,
+            film: inner,
+            passes: PASSES / 4,
+            ..of(
+                "a light with bright borders that moves under a plane",
+                "light.vertex_positions",
+                ALONG_Z,
+                over_a_lamp,
+            )
+        },
     ]
 }
 
@@ -290,14 +335,14 @@ impl Configuration {
     }
 }
 
-/// The derivative of the mean of the image. Of the fifteen, that of the plane under a map is zero; of the others the
+/// The derivative of the mean of the image. Of the seventeen, that of the plane under a map is zero; of the others the
 /// standard errors are an eighth where a pane moves, 3 % where what is over or under a picture does, and less elsewhere.
 #[test]
 fn derivatives_are_those_of_images_drawn_anew() {
     let mut failures = Vec::new();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let configurations = configurations(folder.path());
-    assert_eq!(configurations.len(), 15);
+    assert_eq!(configurations.len(), 17);
     for configuration in configurations {
         let setup = configuration.setup();
         let slot = setup.checked[0];

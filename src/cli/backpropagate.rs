@@ -40,7 +40,7 @@ pub struct BackpropagateArgs {
 /// be written.
 pub fn run(args: BackpropagateArgs) -> Result<Outcome> {
     let asked = &args.derivative;
-    let scene = asked.set.load(&args.scene)?;
+    let scene = asked.load(&args.scene, &args.parameter)?;
     let setup = asked.setup(&scene, args.parameter.clone())?;
     let (sensor, batch) = asked.view(&scene, &setup)?;
     let adjoint = read_adjoint(&args.adjoint, &scene.sensors[sensor])?;

@@ -39,6 +39,19 @@ pub struct DerivativeArgs {
 }
 
 impl DerivativeArgs {
+    /// Reads the scene, of which the command differentiates by the parameters that `named` names, and says what it warns of.
+    ///
+    /// # Errors
+    /// The scene has mistakes, or there is no derivative by one of them.
+    pub(super) fn load(&self, path: &Path, named: &[String]) -> Result<Scene> {
+        let scene = self.set.load_asking(path, named)?;
+        let progress = self.verbosity.progress();
+        for warning in &scene.warnings {
+            progress.note(&format!("warning: {warning}"));
+        }
+        Ok(scene)
+    }
+
     /// The scene with the values of `--parameters`, and which of its parameters are differentiated by; empty: those of its
     /// block `optimize`, or else all.
     ///

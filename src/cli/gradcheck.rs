@@ -92,7 +92,11 @@ impl FromStr for Index {
 /// The scene has mistakes, there is no such parameter, entry or device, or a file cannot be read or written.
 pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
     let options = options(&args)?;
-    let scene = args.set.load(&args.scene)?;
+    let scene = args.set.load_asking(&args.scene, &args.parameter)?;
+    let progress = args.verbosity.progress();
+    for warning in &scene.warnings {
+        progress.note(&format!("warning: {warning}"));
+    }
     let mut setup = Setup::new(&scene, &options)?;
     if let Some(folder) = &args.parameters {
         read_parameters(folder, &scene, &mut setup.params)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgGroup, Args};
 use serde_json::json;
 
@@ -23,11 +23,12 @@ use crate::transport::rays::random::Pass;
 
 /// Arguments of `prbopt gradient`.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("by").required(true).args(["index", "scale", "channel", "shift", "loss"]))]
+#[command(group = ArgGroup::new("by").required(true).args(["index", "scale", "channel", "shift", "tangent", "loss"]))]
 #[command(after_help = "Examples:\n  \
     prbopt gradient scenes/smoke_small.json --parameter smoke.interior.sigma_t --scale\n  \
     prbopt gradient scenes/smoke_small.json --parameter smoke.interior.sigma_t --shift 0,1,0 --spp 64\n  \
     prbopt gradient scenes/two_blobs.json --parameter object.interior.sigma_t --index 6,6,6,0\n  \
+    prbopt gradient room.json --parameter chair.vertex_positions --tangent 0,0,1\n  \
     prbopt gradient scenes/two_blobs.json --parameter object.interior.sigma_t --loss")]
 pub struct GradientArgs {
     /// The scene file, or - for standard input
@@ -47,6 +48,10 @@ pub struct GradientArgs {
     /// By a shift of the grid, such as 0,1,0, in edges of its unit cube
     #[arg(long, value_name = "X,Y,Z", allow_hyphen_values = true)]
     pub shift: Option<Shift>,
+    /// By one number t that changes the values by t times these: one number, one a channel such as 0,0,1, or a file, .npy of
+    /// the parameter's shape or .json, as `backpropagate` writes them
+    #[arg(long, value_name = "NUMBERS|FILE", allow_hyphen_values = true)]
+    pub tangent: Option<Tangent>,
     /// Of the scene's loss by every entry, on the device: slices through the gradient
     #[arg(long)]
     pub loss: bool,
@@ -73,6 +78,63 @@ impl FromStr for Shift {
     }
 }
 
+/// `--tangent`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tangent {
+    Numbers(Vec<f64>),
+    File(PathBuf),
+}
+
+impl FromStr for Tangent {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let numbers: Option<Vec<f64>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
+        match numbers {
+            Some(numbers) if numbers.iter().all(|v| v.is_finite()) => Ok(Self::Numbers(numbers)),
+            Some(_) => Err("expected finite numbers".into()),
+            None => Ok(Self::File(text.into())),
+        }
+    }
+}
+
+impl Tangent {
+    /// The numbers, read from the file if they stand in one.
+    ///
+    /// # Errors
+    /// The file cannot be read, is of another format, or holds a number that is not finite.
+    fn numbers(&self) -> Result<Vec<f64>> {
+        #[derive(serde::Deserialize)]
+        struct Values {
+            value: Vec<f64>,
+        }
+        let path = match self {
+            Self::Numbers(numbers) => return Ok(numbers.clone()),
+            Self::File(path) => path,
+        };
+        let named = || path.display().to_string();
+        let numbers = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("npy") => npy::read(path)?.data.into_iter().map(f64::from).collect(),
+            Some("json") => {
+                let text = std::fs::read_to_string(path).with_context(named)?;
+                let values: Values = serde_json::from_str(&text)
+                    .with_context(|| format!("{}: expected {{\"value\": […]}} with numbers", named()))?;
+                values.value
+            }
+            _ => bail!(
+                "--tangent {}: give numbers such as 0,0,1, or a file .npy or .json",
+                named()
+            ),
+        };
+        ensure!(
+            numbers.iter().all(|v| v.is_finite()),
+            "{}: holds a number that is not finite; give finite numbers",
+            named()
+        );
+        Ok(numbers)
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -85,8 +147,9 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
     );
     // Prepare the scene and the parameter's values.
     let asked = &args.derivative;
-    let scene = asked.set.load(&args.scene)?;
-    let mut setup = asked.setup(&scene, vec![args.parameter.clone()])?;
+    let named = vec![args.parameter.clone()];
+    let scene = asked.load(&args.scene, &named)?;
+    let mut setup = asked.setup(&scene, named)?;
     let folder = asked.folder(&args.scene);
     create(&folder)?;
     if args.loss {
@@ -137,10 +200,13 @@ impl GradientArgs {
         if let Some(Shift(by)) = self.shift {
             return Ok(Motion::Shift(by));
         }
+        if let Some(tangent) = &self.tangent {
+            return Ok(Motion::Along(tangent.numbers()?));
+        }
         match (self.scale, self.channel) {
             (true, _) => Ok(Motion::Scale(None)),
             (false, Some(channel)) => Ok(Motion::Scale(Some(channel))),
-            _ => bail!("say what to differentiate by: --index, --scale, --channel, --shift or --loss"),
+            _ => bail!("say what to differentiate by: --index, --scale, --channel, --shift, --tangent or --loss"),
         }
     }
 
@@ -150,6 +216,7 @@ impl GradientArgs {
             (Some(_), ..) => "entry".into(),
             (_, Some(_), _) => "shift".into(),
             (.., Some(channel)) => format!("channel_{channel}"),
+            _ if self.tangent.is_some() => "tangent".into(),
             _ => "scale".into(),
         }
     }

@@ -191,6 +191,14 @@ impl SetArgs {
         scene::load_with(path, &self.changes)
     }
 
+    /// Like [`load`](Self::load), for a command that differentiates by the parameters that `asked` names.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), or there is no derivative by one of them.
+    pub fn load_asking(&self, path: &Path, asked: &[String]) -> Result<Scene, Diagnostics> {
+        scene::load_asking(path, &self.changes, asked)
+    }
+
     /// The flags as they would be typed.
     pub fn words(&self) -> Vec<String> {
         self.changes

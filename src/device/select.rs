@@ -56,6 +56,7 @@ pub fn open(choice: &DeviceChoice, cluster: Cluster) -> Result<Box<dyn Device + 
         Selection::Gpu(index) => {
             let options = Options {
                 deterministic: choice.deterministic,
+                precise: true,
                 ..Options::default()
             };
             Ok(Box::new(Gpu::open(&adapters, index, options)?.shared_by(cluster)))

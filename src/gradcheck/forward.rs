@@ -26,7 +26,7 @@ use crate::transport::number::dual::Dual;
 const PATHS_AT_ONCE: u32 = 1 << 18;
 
 /// The scalar that an image is differentiated by.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Motion {
     /// One entry of the parameter.
     Entry(Index),
@@ -35,6 +35,9 @@ pub enum Motion {
     /// A translation of the whole grid along this direction, in edges of its unit cube, by central differences between
     /// texels.
     Shift([f64; 3]),
+    /// The speed of each entry, or, where there are as many numbers as channels, of the entries of each channel, or, where
+    /// there is one, of all.
+    Along(Vec<f64>),
 }
 
 /// A derivative image.
@@ -51,7 +54,8 @@ pub struct Forward {
 /// The derivative of each entry of a parameter by the scalar.
 ///
 /// # Errors
-/// An entry outside the parameter, a channel that does not exist, or a translation of something other than a grid.
+/// An entry outside the parameter, a channel that does not exist, a translation of something other than a grid, or numbers that
+/// are none of one for each entry, one for each channel, and one.
 pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f64>> {
     let (shape, values) = (parameter.shape, &parameter.values);
     match motion {
@@ -77,7 +81,8 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
         Motion::Shift(by) => {
             if parameter.kind != Kind::Grid || shape.texels() < 2 {
                 anyhow::bail!(
-                    "{}: is no grid of several texels, so that nothing can be shifted; scale it instead",
+                    "{}: is no grid of several texels, so that nothing can be shifted; scale it, or say by --tangent how it \
+                     changes",
                     parameter.path
                 );
             }
@@ -96,6 +101,18 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
                 -(0..3).map(|axis| by[axis] * along(axis)).sum::<f64>()
             };
             Ok((0..values.len()).map(moved).collect())
+        }
+        Motion::Along(numbers) => {
+            if ![1, shape.channels, values.len()].contains(&numbers.len()) {
+                anyhow::bail!(
+                    "{}: --tangent has {} numbers; give one, {} (one for each channel) or {} (one for each entry)",
+                    parameter.path,
+                    numbers.len(),
+                    shape.channels,
+                    values.len()
+                );
+            }
+            Ok(numbers.iter().copied().cycle().take(values.len()).collect())
         }
     }
 }
@@ -327,7 +344,7 @@ mod tests {
         ] {
             let setup = setup(file);
             let parameter = setup.params.find(path).expect("there");
-            let direction = direction(&setup.params.parameters[parameter], motion).expect("possible");
+            let direction = direction(&setup.params.parameters[parameter], motion.clone()).expect("possible");
             let found = forward(&setup, parameter, &direction, 1e-3).expect("a walk");
             assert!(found.largest > 0.0, "{path} {motion:?} changes the image");
             assert!(
@@ -367,5 +384,22 @@ mod tests {
         let still = direction(&grid, Motion::Shift([1.0, 0.0, 0.0])).expect("a grid");
         assert!(still.iter().all(|v| *v == 0.0));
         assert!(direction(&grid, Motion::Scale(Some(7))).is_err());
+    }
+
+    #[test]
+    fn a_tangent_has_numbers_for_entries_for_channels_or_for_all() {
+        let setup = setup("scenes/smoke_small.json");
+        let albedo = setup.params.find("smoke.interior.albedo").expect("there");
+        let albedo = &setup.params.parameters[albedo];
+        let along = |numbers: Vec<f64>| direction(albedo, Motion::Along(numbers));
+        let (count, channels) = (albedo.values.len(), albedo.shape.channels);
+        assert!(channels == 3 && count > 3);
+        assert_eq!(along(vec![2.0]).expect("one number"), vec![2.0; count]);
+        let by_channel = along(vec![1.0, 2.0, 3.0]).expect("one a channel");
+        assert_eq!((by_channel.len(), &by_channel[2..5]), (count, &[3.0, 1.0, 2.0][..]));
+        let each: Vec<f64> = (0..count).map(|i| i as f64).collect();
+        assert_eq!(along(each.clone()).expect("one an entry"), each);
+        let refused = along(vec![1.0, 2.0]).expect_err("two for three").to_string();
+        assert!(refused.contains("one for each channel"), "{refused}");
     }
 }

@@ -197,7 +197,7 @@ fn still<'a>(scene: &'a Scene, params: &ParamSet, wanted: &[String]) -> anyhow::
         heights.filter(|visited| visited.quantity == Quantity::Displacement && visited.array.tuning.is_none());
     let still: Vec<&str> = heights.map(|visited| visited.array.path.as_str()).collect();
     let is_still = |index: usize| still.contains(&params.parameters[index].path.as_str());
-    match wanted.iter().find(|path| params.find(path).is_some_and(is_still)) {
+    match wanted.iter().find(|path| params.named(path).is_some_and(is_still)) {
         Some(path) => bail!(
             "--parameter: `{path}` moves vertices, which have derivatives where the block `optimize` names them; name it there"
         ),
@@ -209,7 +209,12 @@ fn still<'a>(scene: &'a Scene, params: &ParamSet, wanted: &[String]) -> anyhow::
 /// derivatives.
 fn checked_parameters(params: &ParamSet, paths: &[String], turning: &[&str]) -> anyhow::Result<Vec<usize>> {
     let all = &params.parameters;
-    if let Some(path) = paths.iter().find(|path| turning.contains(&path.as_str())) {
+    let turns = |path: &&String| {
+        params
+            .named(path)
+            .is_some_and(|i| turning.contains(&all[i].path.as_str()))
+    };
+    if let Some(path) = paths.iter().find(turns) {
         bail!(
             "--parameter: there is no derivative by `{path}`: another normal mirrors or bends light elsewhere, which the \
              integrator `prb_attached` follows, and light tracing follows heights alone; name another parameter"
@@ -230,7 +235,7 @@ fn checked_parameters(params: &ParamSet, paths: &[String], turning: &[&str]) -> 
     paths
         .iter()
         .map(|path| {
-            params.find(path).with_context(|| {
+            params.named(path).with_context(|| {
                 let known: Vec<&str> = all.iter().map(|p| p.path.as_str()).collect();
                 format!(
                     "--parameter: there is no parameter `{path}`; there are `{}`",

@@ -76,7 +76,7 @@ fn no_normal(parameter: &Parameter) -> Option<String> {
 /// The quantity in words, which values are possible, and that in words.
 type Rule = (&'static str, fn(f32) -> bool, &'static str);
 
-/// What a walk relies on. Images of reflectances are checked when they are read, before they are decoded.
+/// What a walk relies on. Images of reflectances, which may be above 1, are checked when they are read, before they are decoded.
 fn rule(quantity: Quantity) -> Option<Rule> {
     match quantity {
         Quantity::Extinction => Some(("extinction", |v| v >= 0.0, "must not be negative")),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::change::Change;
 use super::diagnostics::{Diagnostic, Place};
-use super::json::{Fault, Node};
+use super::json::{Fault, Json, Node};
 use super::reference::References;
 
 /// State shared by all cursors of one file.
@@ -18,7 +18,7 @@ pub(super) struct Context<'a> {
     path: &'a Path,
     line_starts: Vec<usize>,
     text: &'a str,
-    /// First source position of each value of the command line, and its text.
+    /// First source position of each value of the command line, and the words that give it.
     changes: Vec<(usize, String)>,
     /// One past the last source position.
     end: usize,
@@ -48,9 +48,21 @@ impl<'a> Context<'a> {
     pub(super) fn apply(&mut self, change: &Change, root: &mut Node) {
         let first = self.end;
         self.end += change.len();
-        self.changes.push((first, change.shown()));
+        self.changes.push((first, format!("--set {}", change.shown())));
         for Fault { at, message } in change.apply(first, root).err().into_iter().flatten() {
             self.error(at, message);
+        }
+    }
+
+    /// The entry of the block `optimize` that a name after `--parameter` stands for: one in which nothing is said.
+    pub(super) fn ask(&mut self, name: &str) -> Node {
+        let start = self.end;
+        self.end += 1;
+        self.changes.push((start, format!("--parameter {name}")));
+        Node {
+            start,
+            end: start,
+            json: Json::Object(Vec::new()),
         }
     }
 
@@ -83,10 +95,7 @@ impl<'a> Context<'a> {
         if numbers.is_empty() {
             return String::new();
         }
-        let words: Vec<String> = numbers
-            .iter()
-            .map(|i| format!("`--set {}`", self.changes[*i].1))
-            .collect();
+        let words: Vec<String> = numbers.iter().map(|i| format!("`{}`", self.changes[*i].1)).collect();
         format!(" (with {})", words.join(" and "))
     }
 

@@ -21,7 +21,7 @@ pub enum Place {
     File,
     /// In the file: line and column, counted from 1.
     Text(usize, usize),
-    /// In a value of the command line: its index from 0, and `path=value`.
+    /// In a value of the command line: its index from 0, and the words that give it.
     Change(usize, String),
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Diagnostic {
         match &self.place {
             Place::File => write!(f, "{file}: ")?,
             Place::Text(line, column) => write!(f, "{file}:{line}:{column}: ")?,
-            Place::Change(_, change) => write!(f, "in `--set {change}`: ")?,
+            Place::Change(_, change) => write!(f, "in `{change}`: ")?,
         }
         f.write_str(&self.message)
     }

@@ -97,7 +97,7 @@ fn luminance([r, g, b]: [f32; 3]) -> f32 {
 /// What the texels of an image measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texels {
-    /// Shares, in [0, 1].
+    /// Shares, not negative. What must not be above 1, or lies in other bounds, is told by who knows what it is.
     Reflectance,
     /// Light, not negative.
     Radiance,
@@ -108,7 +108,10 @@ pub(super) enum Texels {
 impl Texels {
     fn fault(self, value: f32) -> Option<&'static str> {
         let (possible, rule) = match self {
-            Self::Reflectance => ((0.0..=1.0).contains(&value), "a reflectance must lie between 0 and 1"),
+            Self::Reflectance => (
+                value.is_finite() && value >= 0.0,
+                "a reflectance must be finite and not negative",
+            ),
             Self::Radiance => (
                 value.is_finite() && value >= 0.0,
                 "light must be finite and not negative",
@@ -117,6 +120,28 @@ impl Texels {
         };
         (!possible).then_some(rule)
     }
+}
+
+/// How many numbers of an image's colours are above 1, of how many, and the largest; None if none is, or if the image cannot be
+/// read, which is told by who uses it.
+pub(super) fn above_one(path: &Path) -> Option<(usize, usize, f32)> {
+    let is_exr = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("exr"));
+    let (image, _) = image::read(path).ok().filter(|_| is_exr)?;
+    let colors = if image.channels < 3 { 1 } else { 3 };
+    let numbers = || {
+        image
+            .data
+            .chunks_exact(image.channels)
+            .flat_map(|texel| &texel[..colors])
+    };
+    let above = numbers().filter(|v| **v > 1.0).count();
+    (above > 0).then(|| {
+        (
+            above,
+            numbers().count(),
+            numbers().fold(0.0, |most: f32, v| most.max(*v)),
+        )
+    })
 }
 
 /// The colours of an image as linear values; its header must still have this shape. Grey is repeated over all channels

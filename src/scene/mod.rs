@@ -78,7 +78,7 @@ pub use self::integrator::{Aov, AovKind, Channels, Estimator, Gradient, Integrat
 pub use self::motion::Motion;
 pub use self::optic::{Optic, SPLAT_REACH, is_light, screen_reflectance};
 pub use self::relief::Motif;
-pub use self::root::{load, load_target, load_with, parse};
+pub use self::root::{load, load_asking, load_target, load_with, parse};
 pub use self::schema::schema;
 pub use self::slab::Slab;
 pub use self::splats::{ARRAYS as SPLAT_ARRAYS, Order, Placement, Splats};

@@ -34,45 +34,104 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
     for (path, entry) in entries {
         for surface in &mut scene.world.surfaces {
             let key = path.strip_prefix(&surface.name).and_then(|rest| rest.strip_prefix('.'));
-            let quantity = match key {
-                Some(VERTICES) => Some(Quantity::Vertex),
-                Some(NORMALS) => Some(Quantity::VertexNormal),
+            let part_of_vertices = match key {
+                Some(VERTICES | "positions") => Some((VERTICES, Quantity::Vertex)),
+                Some(NORMALS | "normals") => Some((NORMALS, Quantity::VertexNormal)),
                 _ => None,
             };
-            let of_vertices = quantity.and_then(|quantity| of_vertices(path, entry, surface, quantity));
-            surface.motion.extend(of_vertices);
+            if let Some((key, quantity)) = part_of_vertices {
+                let path = format!("{}.{key}", surface.name);
+                let part = is_new(&surface.motion, &path).then(|| of_vertices(&path, entry, surface, quantity));
+                surface.motion.extend(part.flatten());
+            }
             let round = matches!(surface.geometry, Geometry::Sphere { .. } | Geometry::Cylinder { .. });
-            let can = !matches!(surface.geometry, Geometry::Distances { .. });
-            surface.motion.extend(part(path, &surface.name, |_| can, round));
+            let part = part(path, &surface.name, of_shape(&surface.geometry), round);
+            add(&mut surface.motion, part);
         }
         for light in &mut scene.world.lights {
-            let can = |quantity| match light.kind {
-                LightKind::Point { .. } => quantity == Quantity::Translation,
-                LightKind::Spot { .. } | LightKind::Projector { .. } => quantity != Quantity::Extent,
-                LightKind::Directional { .. } => false,
-            };
-            light.motion.extend(part(path, &light.name, can, false));
+            let part = part(path, &light.name, of_light(&light.kind), false);
+            add(&mut light.motion, part);
         }
         // The cameras of other scenes have parameters of their own, or none.
         for sensor in scene.sensors.iter_mut().filter(|_| !scene.world.is_empty()) {
-            let can = |quantity| match sensor.kind {
-                SensorKind::Perspective | SensorKind::ThinLens { .. } | SensorKind::Orthographic => {
-                    quantity != Quantity::Extent
-                }
-                SensorKind::Radiancemeter | SensorKind::Irradiancemeter(_) | SensorKind::Distant { .. } => false,
-            };
-            sensor.motion.extend(part(path, &sensor.name, can, false));
+            let part = part(path, &sensor.name, of_sensor(&sensor.kind), false);
+            add(&mut sensor.motion, part);
         }
     }
 }
 
-/// The part of the place of what is called `name` that `path` means, if it can be moved so.
-fn part(path: &str, name: &str, can: impl Fn(Quantity) -> bool, round: bool) -> Option<Motion> {
+/// By how many of [`PARTS`], from the first on, a shape is moved.
+fn of_shape(geometry: &Geometry) -> usize {
+    match geometry {
+        Geometry::Distances { .. } => 0,
+        _ => 3,
+    }
+}
+
+/// By how many of them a light is.
+fn of_light(kind: &LightKind) -> usize {
+    match kind {
+        LightKind::Point { .. } => 1,
+        LightKind::Spot { .. } | LightKind::Projector { .. } => 2,
+        LightKind::Directional { .. } => 0,
+    }
+}
+
+/// By how many of them a sensor is.
+fn of_sensor(kind: &SensorKind) -> usize {
+    match kind {
+        SensorKind::Perspective | SensorKind::ThinLens { .. } | SensorKind::Orthographic => 2,
+        SensorKind::Radiancemeter | SensorKind::Irradiancemeter(_) | SensorKind::Distant { .. } => 0,
+    }
+}
+
+/// What to name in place of `name`, if that is what Mitsuba calls a place, or the vertices of what has none.
+pub(super) fn advice(name: &str, scene: &Scene) -> Option<String> {
+    let (owner, key) = name.rsplit_once('.')?;
+    let surface = scene.world.surfaces.iter().find(|surface| surface.name == owner);
+    let light = scene.world.lights.iter().find(|light| light.name == owner);
+    let sensor = scene
+        .sensors
+        .iter()
+        .find(|sensor| sensor.name == owner && !scene.world.is_empty());
+    let of_vertices = matches!(key, VERTICES | NORMALS | "positions" | "normals");
+    let count = surface
+        .map(|surface| of_shape(&surface.geometry))
+        .or_else(|| light.map(|light| of_light(&light.kind)))
+        .or_else(|| sensor.map(|sensor| of_sensor(&sensor.kind)))
+        .filter(|_| matches!(key, "to_world" | "position") || of_vertices && surface.is_some())?;
+    if count == 0 {
+        return Some(format!("`{owner}` cannot be moved; name another parameter"));
+    }
+    let parts: Vec<String> = PARTS[..count]
+        .iter()
+        .map(|(part, ..)| format!("`{owner}.{part}`"))
+        .collect();
+    let parts = parts.join(", ");
+    Some(match of_vertices {
+        true => format!("it is no mesh; make it one, or name a part of its place: {parts}"),
+        false => format!("name a part of its place: {parts}"),
+    })
+}
+
+/// Whether `parts` lack the one at `path`.
+fn is_new(parts: &[Motion], path: &str) -> bool {
+    parts.iter().all(|part| part.array.path != path)
+}
+
+/// Adds a part that there is not yet.
+fn add(parts: &mut Vec<Motion>, part: Option<Motion>) {
+    let new = part.filter(|part| is_new(parts, &part.array.path));
+    parts.extend(new);
+}
+
+/// The part of the place of what is called `name` that `path` means, if it is one of the first `count`.
+fn part(path: &str, name: &str, count: usize, round: bool) -> Option<Motion> {
     let key = path.strip_prefix(name)?.strip_prefix('.')?;
-    let (_, quantity, rest) = PARTS.into_iter().find(|(part, ..)| key == *part)?;
-    let count = if round && quantity == Quantity::Extent { 1 } else { 3 };
-    can(quantity).then(|| Motion {
-        array: lookup::value(path.to_string(), vec![rest; count]),
+    let (_, quantity, rest) = PARTS.into_iter().take(count).find(|(part, ..)| key == *part)?;
+    let numbers = if round && quantity == Quantity::Extent { 1 } else { 3 };
+    Some(Motion {
+        array: lookup::value(path.to_string(), vec![rest; numbers]),
         quantity,
     })
 }
@@ -158,7 +217,7 @@ pub(super) fn warn(context: &Context<'_>, scene: &Scene) {
     if let Some(first) = visited.iter().find(moves) {
         context.warn(format!(
             "derivatives by what moves (`{}`) leave out that silhouettes and the borders of shadows move with it: they are \
-             whole only where what moves covers, uncovers and shadows nothing",
+             whole only where what moves covers, uncovers and shadows nothing; `prbopt gradcheck` tells how much is missing",
             first.array.path
         ));
     }

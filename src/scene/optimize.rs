@@ -325,10 +325,9 @@ fn regularizer(value: &Value<'_>, scene: &Scene) -> Option<Regularizer> {
     let every = object.integer("every", 1);
     object.finish();
     let (path, penalty) = (path?, penalty?);
-    let parameter = path.string()?;
-    parameters::check_penalty(&path, parameter, penalty, scene);
+    let parameter = parameters::penalised(&path, path.string()?, penalty, scene)?;
     Some(Regularizer {
-        parameter: parameter.to_string(),
+        parameter,
         penalty,
         weight: weight? as f32,
         every,

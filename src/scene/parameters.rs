@@ -1,9 +1,11 @@
 //! `optimize.parameters`: optimised arrays, with learning rates, bounds and initial values.
 
-use crate::params::{Kind, Shape, Tuning, position};
+use crate::params::{Kind, Shape, Tuning, named};
 
+use super::context::Context;
 use super::diagnostics::suggest;
 use super::emitter;
+use super::json::Node;
 use super::motion;
 use super::object::Object;
 use super::quantity::Quantity;
@@ -22,20 +24,46 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     if entries.is_empty() {
         value.error("no parameter is named", "name at least one, by its path");
     }
-    let mistaken = value.context.has_errors();
+    each_named(&entries, stages, scene);
+}
+
+/// Makes what `asked` names a parameter of a run, beside those of the block `optimize`.
+pub(super) fn ask(context: &Context<'_>, asked: &[(&str, Node)], scene: &mut Scene) {
+    let entry = |(name, node)| {
+        (
+            name,
+            Value {
+                context,
+                node,
+                path: String::new(),
+            },
+        )
+    };
+    let entries: Vec<(&str, Value<'_>)> = asked.iter().map(|(name, node)| entry((*name, node))).collect();
+    each_named(&entries, &[], scene);
+}
+
+/// Applies entries to the arrays that they name, those of the places of shapes and cameras first made.
+fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene) {
+    let Some((_, first)) = entries.first() else { return };
+    let mistaken = first.context.has_errors();
     let (field, attached) = (scene.field.is_some(), scene.integrator.attached);
-    motion::name(&entries, scene);
-    views::name(&entries, scene);
+    motion::name(entries, scene);
+    views::name(entries, scene);
+    let advices: Vec<Option<String>> = entries.iter().map(|(path, _)| motion::advice(path, scene)).collect();
     let mut tunables = arrays::all_mut(scene);
     let paths: Vec<String> = tunables.iter().map(|tunable| tunable.array.path.clone()).collect();
-    for (path, entry) in &entries {
-        match position(paths.iter().map(String::as_str), path).map(|index| &mut tunables[index]) {
+    for ((path, entry), advice) in entries.iter().zip(advices) {
+        match named(paths.iter().map(String::as_str), path).map(|index| &mut tunables[index]) {
+            // What the block `optimize` says of it, too, stays.
+            Some(tunable) if tunable.array.tuning.is_some() && entry.path.is_empty() => {}
             Some(tunable) => parameter(entry, stages, tunable, attached),
             // The medium is missing because of another mistake, which was reported.
             None if mistaken && !field => {}
             None => {
                 let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-                entry.error(format!("there is no parameter `{path}`"), suggest(path, &paths));
+                let advice = advice.unwrap_or_else(|| suggest(path, &paths));
+                entry.error(format!("there is no parameter `{path}`"), advice);
             }
         }
     }
@@ -271,10 +299,10 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
     }
 }
 
-/// Reports a penalty on an array that is not optimised or has no suitable shape.
-pub(super) fn check_penalty(value: &Value<'_>, path: &str, penalty: Penalty, scene: &Scene) {
+/// The path of the optimised array that a penalty names; reports one that is not optimised or has no suitable shape.
+pub(super) fn penalised(value: &Value<'_>, name: &str, penalty: Penalty, scene: &Scene) -> Option<String> {
     if value.context.has_errors() {
-        return;
+        return None;
     }
     let tuned: Vec<&Array> = scene
         .arrays()
@@ -282,12 +310,12 @@ pub(super) fn check_penalty(value: &Value<'_>, path: &str, penalty: Penalty, sce
         .filter(|array| array.tuning.is_some())
         .collect();
     let paths: Vec<&str> = tuned.iter().map(|array| array.path.as_str()).collect();
-    let Some(array) = position(paths.iter().copied(), path).map(|index| tuned[index]) else {
+    let Some(array) = named(paths.iter().copied(), name).map(|index| tuned[index]) else {
         value.error(
-            format!("`{path}` is not among the optimised parameters"),
-            suggest(path, &paths),
+            format!("`{name}` is not among the optimised parameters"),
+            suggest(name, &paths),
         );
-        return;
+        return None;
     };
     let is_density = |visited: &Visited<&Array>| {
         visited.array.path == array.path && matches!(visited.quantity, Quantity::Density | Quantity::Extinction)
@@ -301,4 +329,5 @@ pub(super) fn check_penalty(value: &Value<'_>, path: &str, penalty: Penalty, sce
         Penalty::Sparsity if !is_density => value.error("sparsity of something that is not density", "name `sigma_t`"),
         Penalty::TotalVariation | Penalty::Sparsity => {}
     }
+    Some(array.path.clone())
 }

@@ -414,9 +414,10 @@ impl<'a> Value<'a> {
             Known::Mitsuba(class) => self.error_by(
                 "type",
                 format!("Mitsuba's {class} `{name}` is not supported yet"),
-                match vocabulary::supported(class) {
-                    [] => format!("remove it; no {class} is needed"),
-                    names => suggest("", names),
+                match (vocabulary::instead(name), vocabulary::supported(class)) {
+                    (Some(advice), _) => advice.to_string(),
+                    (None, []) => format!("remove it; no {class} is needed"),
+                    (None, names) => suggest("", names),
                 },
             ),
             _ => self.error_by(

@@ -14,8 +14,8 @@ use super::reader::Value;
 use super::vocabulary::{self, Class, Known};
 use super::{Background, Channels, Integrator, Optic, Rules, Scene, Sensor, World};
 use super::{
-    dataset, emitter, gradient_index, integrator, light, optic, optimize, radiance_field, reference, sensor, shape,
-    slab, splats, warnings, write,
+    dataset, emitter, gradient_index, integrator, light, optic, optimize, parameters, radiance_field, reference,
+    sensor, shape, slab, splats, warnings, write,
 };
 
 /// The largest scene file, in bytes.
@@ -34,7 +34,16 @@ pub fn load(path: &Path) -> Result<Scene, Diagnostics> {
 /// # Errors
 /// As [`load`]; also a change whose path does not exist or that is malformed.
 pub fn load_with(path: &Path, changes: &[Change]) -> Result<Scene, Diagnostics> {
-    parse_as(&read_text(path)?, path, Role::Main, changes)
+    load_asking(path, changes, &[])
+}
+
+/// Like [`load_with`], for a command that differentiates by the parameters that `asked` names: they are parameters that a run
+/// changes, as if they stood in the block `optimize`, whatever stands there.
+///
+/// # Errors
+/// As [`load_with`]; also a name that is no parameter's, or one by which there is no derivative.
+pub fn load_asking(path: &Path, changes: &[Change], asked: &[String]) -> Result<Scene, Diagnostics> {
+    parse_as(&read_text(path)?, path, Role::Main, changes, asked)
 }
 
 /// Like [`load`], for a given text; relative file names are relative to `path`.
@@ -42,7 +51,7 @@ pub fn load_with(path: &Path, changes: &[Change]) -> Result<Scene, Diagnostics> 
 /// # Errors
 /// As [`load`].
 pub fn parse(text: &str, path: &Path) -> Result<Scene, Diagnostics> {
-    parse_as(text, path, Role::Main, &[])
+    parse_as(text, path, Role::Main, &[], &[])
 }
 
 /// Like [`load`], for the target of another scene; the target's own block `optimize` is ignored.
@@ -50,7 +59,7 @@ pub fn parse(text: &str, path: &Path) -> Result<Scene, Diagnostics> {
 /// # Errors
 /// As [`load`].
 pub fn load_target(path: &Path) -> Result<Scene, Diagnostics> {
-    parse_as(&read_text(path)?, path, Role::Target, &[])
+    parse_as(&read_text(path)?, path, Role::Target, &[], &[])
 }
 
 /// The purpose of reading a scene.
@@ -89,17 +98,18 @@ fn read_text(path: &Path) -> Result<String, Diagnostics> {
     })
 }
 
-fn parse_as(text: &str, path: &Path, role: Role, changes: &[Change]) -> Result<Scene, Diagnostics> {
+fn parse_as(text: &str, path: &Path, role: Role, changes: &[Change], asked: &[String]) -> Result<Scene, Diagnostics> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut parsed = json::read(text);
     let mut context = Context::new(path, text);
     if let Ok(root) = &mut parsed {
         changes.iter().for_each(|change| context.apply(change, root));
     }
+    let asked: Vec<(&str, Node)> = asked.iter().map(|name| (name.as_str(), context.ask(name))).collect();
     let scene = match &parsed {
         Ok(root) => {
             context.references = reference::resolve(root, &context);
-            Some(read_scene(&context, root, path, role))
+            Some(read_scene(&context, root, path, role, &asked))
         }
         Err(faults) => {
             for fault in faults {
@@ -121,7 +131,7 @@ fn parse_as(text: &str, path: &Path, role: Role, changes: &[Change]) -> Result<S
 }
 
 /// The scene as far as it is valid; mistakes are recorded in `context`.
-fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Scene {
+fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role, asked: &[(&str, Node)]) -> Scene {
     let mut reader = Reader {
         with_images: role == Role::Main && compares_images(root),
         names: HashSet::new(),
@@ -176,6 +186,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role) -> Sc
     if let Some(block) = block.filter(|_| role == Role::Main) {
         scene.optimize = optimize::read(block, &mut scene);
     }
+    parameters::ask(context, asked, &mut scene);
     optic::check(context, &scene);
     warnings::note(context, &scene);
     scene

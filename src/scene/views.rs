@@ -35,6 +35,9 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
         let Some((_, quantity)) = PARTS.into_iter().find(|(part, _)| part == path) else {
             continue;
         };
+        if scene.views.iter().any(|part| part.quantity == quantity) {
+            continue;
+        }
         // The cameras may be missing because of another mistake, which was reported.
         let known = !entry.context.has_errors();
         if let Some((what, advice)) = known.then(|| obstacle(scene, quantity)).flatten() {

@@ -221,6 +221,19 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (Class::Spectrum, &["blackbody", "irregular", "regular"]),
 ];
 
+/// What to take in place of a type of Mitsuba, where a list of all others would not say it.
+pub(super) fn instead(name: &str) -> Option<&'static str> {
+    match name {
+        "prb_projective" => {
+            Some("take `prb`, whose derivatives leave out that silhouettes and the borders of shadows move")
+        }
+        "direct_projective" => {
+            Some("take `direct`, whose derivatives leave out that silhouettes and the borders of shadows move")
+        }
+        _ => None,
+    }
+}
+
 /// Parameters of Mitsuba's types that are not supported.
 const MITSUBA_ONLY_PARAMETERS: &[(&str, &[&str])] = &[
     ("perspective", SENSOR_ONLY),

@@ -1,11 +1,12 @@
 //! Warnings about a scene as a whole.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::context::Context;
 use super::motion;
 use super::optic::screen_reflectance;
-use super::{Backdrop, Background, Bsdf, Geometry, Model, Scene, Source, Surface, Texture};
+use super::quantity::Quantity;
+use super::{Backdrop, Background, Bsdf, Geometry, Model, Scene, Source, Surface, Texture, Visited, files};
 
 /// Records all warnings.
 pub(super) fn note(context: &Context<'_>, scene: &Scene) {
@@ -20,6 +21,7 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
     darkness(context, scene);
     singular(context, scene);
     meshes(context, scene);
+    reflectances(context, scene);
     motion::warn(context, scene);
 }
 
@@ -44,6 +46,27 @@ fn darkness(context: &Context<'_>, scene: &Scene) {
         && world.media.iter().all(|medium| medium.emission.is_none());
     if dark && !world.is_empty() && !context.has_errors() {
         context.warn("nothing in the scene emits light, so that it is black: add an emitter");
+    }
+}
+
+/// Images by which a surface reflects more than it gets.
+fn reflectances(context: &Context<'_>, scene: &Scene) {
+    let mut known = HashSet::new();
+    for Visited { array, quantity, .. } in scene.visit() {
+        let Source::Reflectance { path, .. } = &array.source else {
+            continue;
+        };
+        if quantity != Quantity::Reflectance || !known.insert(path) {
+            continue;
+        }
+        if let Some((above, all, most)) = files::above_one(path) {
+            context.warn(format!(
+                "{above} of {all} values of {}, which `{}` shows, are above 1, the largest {most}: they are used as they are, and more \
+                 light is reflected than falls on them; correct the image if that is not meant",
+                path.display(),
+                array.path
+            ));
+        }
     }
 }
 

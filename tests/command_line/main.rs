@@ -1,6 +1,7 @@
 //! The built program in a fresh folder: exit codes, what it leaves behind, interrupted and resumed runs.
 
 mod bench;
+mod derivatives;
 mod export;
 mod failures;
 mod gltf;

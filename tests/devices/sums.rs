@@ -1,11 +1,16 @@
 //! Gradients that a GPU sums in whole numbers: whatever the size of the adjoint image, and however far contributions
 //! lie apart, they are the float sums; the bits do not depend on how a pass is cut or on what the adapter adds at once.
 
+use std::path::Path;
+
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::{DispatchSize, Gpu, Options};
 use prbopt::device::{ArrayKind, Batch, Device, DeviceError};
 use prbopt::kernels::loss::Loss;
+use prbopt::kernels::optimizer::Optimizer;
+use prbopt::resident::Resident;
 use prbopt::resident::references::Pixels;
+use prbopt::scene;
 use prbopt::transport::rays::pixel::PixelTable;
 use prbopt::transport::rays::random::Pass;
 
@@ -14,6 +19,7 @@ use super::{gpu, keys};
 
 const WHOLE: Options = Options {
     deterministic: true,
+    precise: false,
     float_atomics: true,
     wide_atomics: true,
     subgroups: true,
@@ -273,4 +279,54 @@ fn sums_are_told_as_large_as_their_buffers() {
             assert!((told..=told + 32).contains(&held), "{held}, not {told}");
         }
     }
+}
+
+/// All paths of a pass add like numbers to the radiance of a lamp that fills the view. Sums of floats lose more than a thousandth of that;
+/// where few entries change, sums are whole numbers, with the bits of the CPU.
+#[test]
+fn a_number_that_all_paths_add_to_keeps_its_digits() {
+    let text = r#"{
+        "integrator": {"type": "prb", "max_depth": 2},
+        "camera": {"type": "perspective", "fov": 30, "film": {"type": "hdrfilm", "width": 32, "height": 32, "rfilter": {"type": "box"}},
+            "to_world": [{"look_at": {"origin": [0, 0, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}]},
+        "lamp": {"type": "rectangle", "to_world": [{"scale": 3}], "emitter": {"type": "area", "radiance": 1}},
+        "optimize": {"parameters": {"lamp.emitter.radiance": {}}, "references": {"type": "constant", "value": 0}}
+    }"#;
+    let scene = scene::parse(text, Path::new("lamp.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    // No power of two, whose multiples would be exact.
+    let adjoint = vec![[1.0 / 3000.0; 3]; 1024];
+    let expected = 1024.0 / 3000.0;
+    let found = |device: &mut dyn Device| {
+        let (resident, params) = Resident::new(&scene).expect("can be made ready");
+        let table = PixelTable::new(&resident.sensors, &[0]).expect("few pixels");
+        let radiance = params.find("lamp.emitter.radiance").expect("there");
+        device
+            .load(resident, params, Optimizer::Sgd { momentum: 0.0 })
+            .expect("small");
+        let batch = Batch { table, drawn: None };
+        device.render(&batch, keys(Pass::Primal), 1).expect("renders");
+        device.set_adjoint(&batch, keys(Pass::Adjoint), &adjoint).expect("fits");
+        device
+            .backpropagate(&batch, keys(Pass::Adjoint), 512)
+            .expect("gradients");
+        device.read(radiance, ArrayKind::Gradient).expect("a gradient")
+    };
+    let Some(mut floats) = gpu(Options::default()) else {
+        return;
+    };
+    let precise = Options {
+        precise: true,
+        ..Options::default()
+    };
+    let Some(mut precise) = gpu(precise) else { return };
+    let lost = found(&mut floats)[0];
+    assert!(
+        (lost / expected - 1.0).abs() > 1e-3,
+        "floats keep their digits after all: {lost}"
+    );
+    let kept = found(&mut precise);
+    assert_eq!(kept, found(&mut Cpu::open().expect("there is a CPU")));
+    assert!((kept[0] / expected - 1.0).abs() < 1e-5, "{kept:?}");
+    let memory = precise.memory();
+    assert!(memory > floats.memory(), "sums of 8 bytes stand beside the gradients");
 }

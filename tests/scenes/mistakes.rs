@@ -127,6 +127,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""background": {"#,
+        r#""integrator": {"type": "prb_projective"}, "background": {"#,
+        "17:17: Mitsuba's integrator `prb_projective` is not supported yet at integrator: take `prb`, whose derivatives leave out",
+    ),
+    (
+        r#""background": {"#,
         r#""extra": {"value": 1}, "background": {"#,
         "17:12: missing `type` at extra: every object of a scene needs one",
     ),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use prbopt::io::{self, Grid, Image};
 use prbopt::resident::Resident;
-use prbopt::scene;
+use prbopt::scene::{self, Scene};
 
 use super::mistakes_in;
 
@@ -382,7 +382,7 @@ fn textures_are_reflectances() {
     let path = folder.path().join("texture.exr");
     let text = r#"{"f": {"type": "rectangle", "bsdf": {"type": "diffuse",
         "reflectance": {"type": "bitmap", "filename": "texture.exr"}}}, "s": {"type": "constant"}}"#;
-    for (value, expected) in [(1.25, "1.25"), (-0.5, "-0.5"), (f32::NAN, "NaN")] {
+    for (value, expected) in [(-0.5, "-0.5"), (f32::NAN, "NaN"), (f32::INFINITY, "inf")] {
         let mut data = vec![0.5; 12];
         data[10] = value;
         let image = Image {
@@ -393,10 +393,73 @@ fn textures_are_reflectances() {
         };
         io::image::write_exr(&path, &image).expect("the test's folder is writable");
         let expected = format!(
-            "{}: pixel (1, 1) is {expected}; a reflectance must lie between 0 and 1: correct the values",
+            "{}: pixel (1, 1) is {expected}; a reflectance must be finite and not negative: correct the values",
             path.display()
         );
         assert_eq!(flattened(text, folder.path()), Some(expected));
+    }
+}
+
+/// What must be a share, or is none at all, keeps the limits of its quantity in images, too.
+#[test]
+fn images_of_other_quantities_keep_their_limits() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let image = Image {
+        width: 1,
+        height: 1,
+        channels: 1,
+        data: vec![1.25],
+    };
+    io::image::write_exr(&folder.path().join("texture.exr"), &image).expect("the test's folder is writable");
+    let told = |bsdf: &str| {
+        let bsdf = bsdf.replace('@', r#"{"type": "bitmap", "filename": "texture.exr"}"#);
+        let text = format!(r#"{{"f": {{"type": "rectangle", "bsdf": {bsdf}}}, "s": {{"type": "constant"}}}}"#);
+        flattened(&text, folder.path()).unwrap_or_default()
+    };
+    let opacity = told(r#"{"type": "mask", "opacity": @, "a": {"type": "diffuse"}}"#);
+    assert!(
+        opacity.contains("`f.bsdf.opacity` is 1.25; a weight must lie between 0 and 1"),
+        "{opacity}"
+    );
+    let weight = told(r#"{"type": "blendbsdf", "weight": @, "a": {"type": "diffuse"}, "b": {"type": "diffuse"}}"#);
+    assert!(
+        weight.contains("`f.bsdf.weight` is 1.25; a weight must lie between 0 and 1"),
+        "{weight}"
+    );
+    // An index of refraction may well be above one, and images of reflectances are taken as they are.
+    for bsdf in [
+        r#"{"type": "roughconductor", "eta": @, "k": 1}"#,
+        r#"{"type": "diffuse", "reflectance": @}"#,
+    ] {
+        assert_eq!(told(bsdf), "");
+    }
+}
+
+/// Mitsuba's names mean our parameters where a block `optimize` has them, also in what it says of them elsewhere.
+#[test]
+fn mitsubas_names_stand_for_paths() {
+    let mesh = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/meshes/panel.obj");
+    let parsed = |name: &str| {
+        let text = format!(
+            r#"{{"m": {{"type": "obj", "filename": {mesh:?}, "paint": {{"type": "diffuse", "reflectance": {{"type": "bitmap",
+                "data": {{"resolution": [2, 2], "value": 0.5}}}}}}}}, "s": {{"type": "constant"}}, "c": {{"type": "perspective"}},
+            "optimize": {{"parameters": {{"{name}": {{}}}}, "references": {{"type": "constant", "value": 0}},
+                "regularizers": [{{"type": "total_variation", "parameter": "m.bsdf.reflectance.data", "weight": 1}}]}}}}"#
+        );
+        scene::parse(&text, Path::new("test.json")).map_err(|mistakes| mistakes.to_string())
+    };
+    let scene = parsed("m.bsdf.reflectance.data").unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let tuned = |scene: &Scene| -> Vec<String> {
+        let tuned = scene.arrays().into_iter().filter(|array| array.tuning.is_some());
+        tuned.map(|array| array.path.clone()).collect()
+    };
+    assert_eq!(tuned(&scene), ["m.paint.reflectance"]);
+    let rule = scene.optimize.as_ref().expect("a block");
+    assert_eq!(rule.regularizers[0].parameter, "m.paint.reflectance");
+    for (name, path) in [("m.positions", "m.vertex_positions"), ("m.normals", "m.vertex_normals")] {
+        let told = parsed(name).expect_err("the penalty is on what is not optimised");
+        assert!(told.contains(&format!("allowed: `{path}`")), "{told}");
+        assert!(!told.contains("there is no parameter"), "{told}");
     }
 }
 

@@ -73,7 +73,7 @@ struct Noise {
 /// # Errors
 /// The scene has mistakes, no sensor or no differentiable parameter, or there is no such device.
 pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
-    let scene = args.set.load(path)?;
+    let scene = args.set.load_asking(path, &args.parameter)?;
     let (mut resident, mut params) = Resident::new(&scene)?;
     select(&mut resident, &mut params, &args.parameter).with_context(|| path.display().to_string())?;
     if resident.sensors.is_empty() {
@@ -148,7 +148,7 @@ pub(super) fn select(resident: &mut Resident, params: &mut ParamSet, paths: &[St
         let paths: Vec<&str> = params.parameters.iter().map(|p| p.path.as_str()).collect();
         paths.join("`, `")
     };
-    if let Some(unknown) = paths.iter().find(|path| params.find(path).is_none()) {
+    if let Some(unknown) = paths.iter().find(|path| params.named(path).is_none()) {
         bail!("--parameter: there is no parameter `{unknown}`; there are `{}`", all());
     }
     if paths.is_empty() {
@@ -161,9 +161,10 @@ pub(super) fn select(resident: &mut Resident, params: &mut ParamSet, paths: &[St
         params.parameters.iter_mut().for_each(|p| _ = p.project());
         return Ok(());
     }
-    for parameter in &mut params.parameters {
+    let chosen: Vec<usize> = paths.iter().filter_map(|path| params.named(path)).collect();
+    for (i, parameter) in params.parameters.iter_mut().enumerate() {
         // Steps must not change values: the scene may be invalid beyond some of them.
-        parameter.tuning = paths.contains(&parameter.path).then_some(Tuning {
+        parameter.tuning = chosen.contains(&i).then_some(Tuning {
             learning_rate: 0.0,
             bounds: [f32::NEG_INFINITY, f32::INFINITY],
             smoothing: 0.0,

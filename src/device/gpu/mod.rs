@@ -47,6 +47,9 @@ use splats::{SplatArrays, SplatPasses};
 pub struct Options {
     /// Gradients summed in whole numbers: the same bits every time.
     pub deterministic: bool,
+    /// Sum in whole numbers where a parameter of at most [`FEW`] entries changes, too: floats lose what is added to them once
+    /// they are large. `prbopt` asks for it.
+    pub precise: bool,
     /// Use the adapter's float atomics where it has them.
     pub float_atomics: bool,
     /// Use the adapter's atomics of 64 bits where it has them.
@@ -63,6 +66,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             deterministic: false,
+            precise: false,
             float_atomics: true,
             wide_atomics: true,
             subgroups: true,
@@ -72,6 +76,10 @@ impl Default for Options {
     }
 }
 
+/// The most entries of a parameter to each of which a pass adds so often that sums of floats would be wrong: after 2²⁴
+/// additions of like numbers they stand still, and after 2²² they have lost two hundredths.
+pub const FEW: usize = 1 << 14;
+
 /// One adapter and the scene that it holds.
 #[derive(Debug)]
 pub struct Gpu {
@@ -80,6 +88,8 @@ pub struct Gpu {
     /// The ranks that share the rays of a pass.
     cluster: Cluster,
     context: Context,
+    /// How gradients are summed where the options alone decide.
+    accumulation: Accumulation,
     pipelines: Pipelines,
     scene: SceneRecord,
     sensors: Vec<SensorRecord>,
@@ -133,8 +143,7 @@ impl Gpu {
             summary.wide_atomics && options.wide_atomics,
         ];
         let accumulation = match options.deterministic {
-            true if wide => Accumulation::FixedPoint64,
-            true => Accumulation::FixedPoint,
+            true => whole(wide),
             false if float => Accumulation::FloatAtomic,
             false => Accumulation::CompareExchange,
         };
@@ -165,6 +174,7 @@ impl Gpu {
             },
             options,
             cluster: Cluster::single(),
+            accumulation,
             pipelines,
             scene: resident.scene,
             sensors: Vec::new(),
@@ -179,19 +189,29 @@ impl Gpu {
         })
     }
 
+    /// How gradients of parameters of these shapes are summed.
+    fn accumulation_of(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> Accumulation {
+        let has_many_additions = matches!(transport, Transport::Field(_) | Transport::Paths(_));
+        let few = |(shape, tuned): &(Shape, bool)| *tuned && shape.len() <= FEW;
+        match self.options.precise && has_many_additions && shapes.iter().any(few) {
+            true => whole(self.context.summary.wide_atomics && self.options.wide_atomics),
+            false => self.accumulation,
+        }
+    }
+
     /// Room for the parameters of the scene that is loaded.
     fn room(&self) -> Room {
-        self.room_of(match &self.passes {
+        let kernel = match &self.passes {
             Passes::Field(_) => Kernel::Backpropagate,
             Passes::Paths(_) => Kernel::BackpropagatePaths,
             Passes::Splats(_) => Kernel::DerivativesSplats,
             Passes::Light(_) => Kernel::BackpropagateLight,
-        })
+        };
+        self.room_of(kernel, self.pipelines.dialect.accumulation)
     }
 
     /// Room for parameters beside what a kernel binds.
-    fn room_of(&self, kernel: Kernel) -> Room {
-        let accumulation = self.pipelines.dialect.accumulation;
+    fn room_of(&self, kernel: Kernel, accumulation: Accumulation) -> Room {
         let room = Room::new(&self.context.summary, kernel.other_buffers(), accumulation);
         room.at_most(self.options.bank)
     }
@@ -213,13 +233,21 @@ impl Gpu {
     }
 }
 
+/// Sums in whole numbers, of 64 bits at once if `wide`.
+fn whole(wide: bool) -> Accumulation {
+    match wide {
+        true => Accumulation::FixedPoint64,
+        false => Accumulation::FixedPoint,
+    }
+}
+
 impl Device for Gpu {
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
     fn arithmetic(&self) -> String {
-        format!("gpu {} {:?}", self.info.name, self.pipelines.dialect.accumulation)
+        format!("gpu {} {:?}", self.info.name, self.accumulation)
     }
 
     fn check_fits(&self, transport: &Transport, shapes: &[(Shape, bool)], _: Optimizer) -> Result<()> {
@@ -227,18 +255,15 @@ impl Device for Gpu {
             true => self.names(),
             false => Vec::new(),
         };
-        let plan = Plan::new(shapes, self.room_of(adjoint_kernel(transport)));
-        plan.check_fits(
-            &names,
-            shapes,
-            &self.context.summary,
-            self.pipelines.dialect.accumulation,
-        )
+        let accumulation = self.accumulation_of(transport, shapes);
+        let plan = Plan::new(shapes, self.room_of(adjoint_kernel(transport), accumulation));
+        plan.check_fits(&names, shapes, &self.context.summary, accumulation)
     }
 
     fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
-        let plan = Plan::new(shapes, self.room_of(adjoint_kernel(transport)));
-        let of_bank = |bank| plan.sum_bytes(bank, self.pipelines.dialect.accumulation);
+        let accumulation = self.accumulation_of(transport, shapes);
+        let plan = Plan::new(shapes, self.room_of(adjoint_kernel(transport), accumulation));
+        let of_bank = |bank| plan.sum_bytes(bank, accumulation);
         (0..plan.banks.len()).map(of_bank).sum()
     }
 
@@ -272,8 +297,8 @@ impl Device for Gpu {
         }
         self.check_shared(&resident.transport)?;
         assert_consistent(&resident, &params);
-        let accumulation = self.pipelines.dialect.accumulation;
         let shapes = shapes(&params);
+        let accumulation = self.accumulation_of(&resident.transport, &shapes);
         if let Transport::Paths(paths) = &resident.transport
             && paths.estimator != Estimator::PathReplay
         {
@@ -298,10 +323,11 @@ impl Device for Gpu {
             let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
             paths.place(&values);
         }
-        let plan = Plan::new(&shapes, self.room_of(adjoint_kernel(&resident.transport)));
+        let plan = Plan::new(&shapes, self.room_of(adjoint_kernel(&resident.transport), accumulation));
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
         plan.check_fits(&names, &shapes, &self.context.summary, accumulation)?;
         self.pipelines.follow(&resident);
+        self.pipelines.set_accumulation(accumulation);
         self.pipelines.set_banks(plan.banks.len());
         self.arrays = Arrays::new(&self.context, &resident, plan, accumulation, optimizer)?;
         self.passes = match resident.transport {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::contents::Contents;
 use super::context::{Context, Pipeline, bind_group_layout};
-use super::shaders::{Dialect, FOLDER_VARIABLE, Kernel, Library};
+use super::shaders::{Accumulation, Dialect, FOLDER_VARIABLE, Kernel, Library};
 use crate::device::{DeviceError, Result};
 use crate::resident::{Resident, Transport};
 
@@ -75,6 +75,14 @@ impl Pipelines {
         if banks != self.dialect.banks {
             self.dialect.banks = banks;
             self.compiled.clear();
+        }
+    }
+
+    /// Follows how gradients are summed: where that changes, what sums is compiled anew.
+    pub(super) fn set_accumulation(&mut self, accumulation: Accumulation) {
+        if accumulation != self.dialect.accumulation {
+            self.dialect.accumulation = accumulation;
+            self.compiled.retain(|kernel, _| !kernel.sums());
         }
     }
 

@@ -485,15 +485,7 @@ impl Kernel {
             Self::RenderSplats => vec!["WRITE_LOOKED_AT"],
             _ => Vec::new(),
         };
-        if matches!(
-            self,
-            Self::Backpropagate
-                | Self::BackpropagatePaths
-                | Self::DerivativesSplats
-                | Self::RenderLight
-                | Self::DevelopLight
-                | Self::BackpropagateLight
-        ) {
+        if self.sums() {
             defines.extend(match dialect.accumulation {
                 Accumulation::FloatAtomic => &["FLOAT_ATOMIC"][..],
                 Accumulation::CompareExchange => &[],
@@ -508,6 +500,19 @@ impl Kernel {
             defines.push("TWO_BANKS");
         }
         defines
+    }
+
+    /// Whether many invocations add to one number in it, so that it is compiled for how that is done.
+    pub(super) fn sums(self) -> bool {
+        matches!(
+            self,
+            Self::Backpropagate
+                | Self::BackpropagatePaths
+                | Self::DerivativesSplats
+                | Self::RenderLight
+                | Self::DevelopLight
+                | Self::BackpropagateLight
+        )
     }
 
     /// Whether it traces light, so that it is compiled for the optic that a scene has.

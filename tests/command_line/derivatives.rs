@@ -1,0 +1,260 @@
+//! Derivatives by what the command line names: what moves, Mitsuba's names, tangents; what is refused, and in which words.
+
+use std::fs;
+
+use prbopt::io::{Image, image};
+use serde_json::{Value, json};
+
+use super::Place;
+
+/// A painted panel that fills the view under a sky, beside a ball of glass, a coin and a lamp that the camera does not see.
+fn world() -> Value {
+    let mesh = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/meshes/panel.obj");
+    let aside = |x: f64| json!([{"scale": 0.1}, {"translate": [x, 0, -9]}]);
+    json!({
+        "integrator": {"type": "prb", "max_depth": 2},
+        "camera": {
+            "type": "perspective", "fov": 30,
+            "to_world": [{"look_at": {"origin": [0, 0, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}],
+            "film": {"type": "hdrfilm", "width": 8, "height": 8, "rfilter": {"type": "box"}}
+        },
+        "panel": {
+            "type": "obj", "filename": mesh, "face_normals": true, "to_world": [{"scale": 2}],
+            "paint": {"type": "diffuse", "reflectance": {"type": "bitmap", "filename": "paint.exr"}}
+        },
+        "ball": {"type": "sphere", "to_world": aside(0.0), "bsdf": {"type": "dielectric"}},
+        "coin": {
+            "type": "rectangle", "to_world": aside(1.0),
+            "bsdf": {
+                "type": "normalmap", "normalmap": {"type": "bitmap", "data": {"resolution": [4, 4], "coin": 3}},
+                "metal": {"type": "conductor"}
+            }
+        },
+        "lamp": {"type": "point", "position": [0, 0, -9], "intensity": 0},
+        "sky": {"type": "constant"}
+    })
+}
+
+/// The folder with the world without what mirrors, `paint` being the texels of its picture.
+fn place(paint: impl Fn(usize) -> f32) -> Place {
+    let place = Place::new();
+    let picture = Image {
+        width: 4,
+        height: 4,
+        channels: 3,
+        data: (0..48).map(paint).collect(),
+    };
+    image::write_exr(&place.path("paint.exr"), &picture).expect("writable");
+    let adjoint = Image {
+        width: 8,
+        height: 8,
+        channels: 3,
+        data: vec![1.0 / 192.0; 192],
+    };
+    image::write_exr(&place.path("mean.exr"), &adjoint).expect("writable");
+    place.write("mirrors.json", &world());
+    let mut plain = world();
+    let objects = plain.as_object_mut().expect("an object");
+    objects.retain(|name, _| name != "ball" && name != "coin");
+    place.write("world.json", &plain);
+    place
+}
+
+fn shades(i: usize) -> f32 {
+    (i * 7 % 10) as f32 / 10.0
+}
+
+/// The derivative image that `prbopt gradient` writes.
+fn forward(place: &Place, parameter: &str, tangent: &str) -> Vec<f32> {
+    let flags = [
+        "gradient",
+        "world.json",
+        "--parameter",
+        parameter,
+        "--tangent",
+        tangent,
+        "-o",
+        "g",
+    ];
+    place.expect(0, &flags);
+    let file = place.path(&format!("g/{parameter}_tangent.exr"));
+    image::read(&file).expect("an image").0.data
+}
+
+fn mean(values: &[f32]) -> f64 {
+    values.iter().map(|v| f64::from(*v)).sum::<f64>() / values.len() as f64
+}
+
+/// A mesh that moves as a whole is a shape that moves, whatever the path is called, forwards and backwards; nothing of that
+/// stands in the scene.
+#[test]
+fn what_moves_is_named_on_the_command_line() {
+    let place = place(shades);
+    let whole = forward(&place, "panel.to_world.translate", "1,0,0");
+    assert!(whole.iter().any(|v| v.abs() > 0.01), "{whole:?}");
+    for name in ["panel.vertex_positions", "panel.positions"] {
+        let moved = forward(&place, name, "1,0,0");
+        for (a, b) in moved.iter().zip(&whole) {
+            assert!((a - b).abs() <= 1e-5 * b.abs().max(0.01), "{name}: {a} and {b}");
+        }
+        let flags = [
+            "backpropagate",
+            "world.json",
+            "--parameter",
+            name,
+            "--adjoint",
+            "mean.exr",
+            "--device",
+            "cpu",
+            "-o",
+            "g",
+        ];
+        let (_, told) = place.expect(0, &flags);
+        assert_eq!(
+            told.matches("silhouettes and the borders of shadows").count(),
+            1,
+            "{told}"
+        );
+        let gradient = place.json("g/panel.vertex_positions.json")["value"].clone();
+        let gradient: Vec<f64> = serde_json::from_value(gradient).expect("numbers");
+        let along_x: f64 = gradient.chunks(3).map(|v| v[0]).sum();
+        assert!(
+            (along_x - mean(&moved)).abs() < 1e-4 * mean(&moved).abs().max(0.01),
+            "{along_x}"
+        );
+        // The same tangent, as a file.
+        let one_each: Vec<f64> = gradient
+            .iter()
+            .zip([1.0, 0.0, 0.0].iter().cycle())
+            .map(|(_, t)| *t)
+            .collect();
+        place.write("tangent.json", &json!({ "value": one_each }));
+        assert_eq!(forward(&place, name, "tangent.json"), moved);
+    }
+}
+
+/// Mitsuba calls the BSDF of a shape `bsdf`, whatever the file calls it; and all values that grow alike are their factor if
+/// they are one.
+#[test]
+fn mitsubas_names_are_understood() {
+    let place = place(|_| 1.0);
+    let name = "panel.bsdf.reflectance.data";
+    let added = forward(&place, name, "1");
+    place.expect(
+        0,
+        &["gradient", "world.json", "--parameter", name, "--scale", "-o", "g"],
+    );
+    let scaled = image::read(&place.path(&format!("g/{name}_scale.exr")))
+        .expect("an image")
+        .0
+        .data;
+    assert!(added[0] > 0.9, "the sky reflected: {added:?}");
+    assert_eq!(added, scaled);
+    place.expect(
+        0,
+        &[
+            "gradcheck",
+            "world.json",
+            "--parameter",
+            name,
+            "--entries",
+            "2",
+            "--device",
+            "cpu",
+        ],
+    );
+}
+
+#[test]
+fn what_has_no_derivative_is_refused_with_advice() {
+    let place = place(shades);
+    for (name, parts) in [
+        (
+            "panel.to_world",
+            &["name a part of its place: `panel.to_world.translate`, `panel.to_world.rotate`, `panel.to_world.scale`"]
+                [..],
+        ),
+        (
+            "camera.to_world",
+            &["`camera.to_world.translate`, `camera.to_world.rotate`\n"],
+        ),
+        (
+            "lamp.position",
+            &["there is no parameter `lamp.position`: name a part of its place: `lamp.to_world.translate`\n"],
+        ),
+        (
+            "ball.positions",
+            &["it is no mesh; make it one, or name a part of its place"],
+        ),
+        (
+            "panel.normals",
+            &["`panel.vertex_normals` cannot be optimised: the mesh has `face_normals`: remove them"],
+        ),
+        (
+            "ball.bsdf.eta",
+            &[
+                "`ball.bsdf.eta` cannot be optimised: another index bends light elsewhere",
+                "`prb_attached`",
+            ],
+        ),
+        (
+            "coin.bsdf.normalmap.data",
+            &["another normal mirrors or bends light elsewhere", "`prb_attached`"],
+        ),
+        (
+            "panel.vertex_positions",
+            &["`panel.vertex_positions` cannot be optimised:"],
+        ),
+        (
+            "panel.paint.reflectanse",
+            &[
+                "there is no parameter `panel.paint.reflectanse`: did you mean",
+                "`panel.paint.reflectance`",
+            ],
+        ),
+    ] {
+        let (_, told) = place.expect(2, &["gradient", "mirrors.json", "--parameter", name, "--scale"]);
+        assert!(parts.iter().all(|part| told.contains(part)), "{name}: {told}");
+        assert!(
+            told.lines().filter(|line| line.starts_with("error")).count() == 1,
+            "{told}"
+        );
+    }
+    fs::write(place.path("words.json"), "[1, 2]").expect("writable");
+    for (tangent, told_of) in [
+        (
+            "1,0",
+            "--tangent has 2 numbers; give one, 3 (one for each channel) or 18 (one for each entry)",
+        ),
+        ("nowhere.json", "nowhere.json"),
+        ("words.json", "words.json: expected {\"value\": […]} with numbers"),
+        ("x", "--tangent x: give numbers such as 0,0,1, or a file .npy or .json"),
+        ("inf", "expected finite numbers"),
+    ] {
+        let flags = [
+            "gradient",
+            "world.json",
+            "--parameter",
+            "panel.positions",
+            "--tangent",
+            tangent,
+        ];
+        let (_, told) = place.expect(2, &flags);
+        assert!(told.contains(told_of), "{tangent}: {told}");
+    }
+}
+
+/// Mitsuba takes images of reflectances above one as they are: so do we, and say so.
+#[test]
+fn an_image_above_one_is_told_of_and_shown() {
+    let place = place(|_| 2.5);
+    let (_, told) = place.expect(0, &["render", "world.json", "--spp", "4", "-o", "seen.exr"]);
+    assert!(
+        told.contains(
+            "48 of 48 values of paint.exr, which `panel.paint.reflectance` shows, are above 1, the largest 2.5"
+        ),
+        "{told}"
+    );
+    let seen = image::read(&place.path("seen.exr")).expect("an image").0.data;
+    assert!((mean(&seen) - 2.5).abs() < 1e-3, "{}", mean(&seen));
+}
