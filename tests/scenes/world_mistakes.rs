@@ -733,3 +733,19 @@ fn blends_are_not_nested_without_end() {
     let found = mistakes_in(&text);
     assert!(found.contains("more than 4 blends inside one another"), "{found}");
 }
+
+#[test]
+fn the_first_part_of_a_blend_is_no_blend() {
+    let inner = r#"{"type": "blendphase", "weight": 0.5, "a": {"type": "isotropic"}, "b": {"type": "hg"}}"#;
+    let text = |a: &str, b: &str| {
+        format!(
+            r#"{{"box": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "homogeneous",
+                "p": {{"type": "blendphase", "weight": 0.3, "a": {a}, "b": {b}}}}}}}}}"#
+        )
+    };
+    let plain = r#"{"type": "rayleigh"}"#;
+    let found = mistakes_in(&text(inner, plain));
+    let expected = "a `blendphase` whose first part is a blend at box.interior.p: let only the second be one: exchange their \
+                    names, and take one less the `weight`";
+    assert!(found.contains(expected) && found.lines().count() == 1, "{found}");
+}
