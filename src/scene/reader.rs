@@ -415,6 +415,7 @@ impl<'a> Value<'a> {
                 "type",
                 format!("Mitsuba's {class} `{name}` is not supported yet"),
                 match vocabulary::supported(class) {
+                    [] if name == "merge" => "put the shapes that it holds in its place".to_string(),
                     [] => format!("remove it; no {class} is needed"),
                     names => suggest("", names),
                 },

@@ -734,6 +734,14 @@ fn blends_are_not_nested_without_end() {
     assert!(found.contains("more than 4 blends inside one another"), "{found}");
 }
 
+/// Without the shapes in it the scene would be another.
+#[test]
+fn merged_shapes_are_to_stand_alone() {
+    let found = mistakes_in(r#"{"all": {"type": "merge", "ball": {"type": "sphere"}}}"#);
+    let expected = "Mitsuba's scene object `merge` is not supported yet at all: put the shapes that it holds in its place";
+    assert!(found.contains(expected) && found.lines().count() == 1, "{found}");
+}
+
 #[test]
 fn the_first_part_of_a_blend_is_no_blend() {
     let inner = r#"{"type": "blendphase", "weight": 0.5, "a": {"type": "isotropic"}, "b": {"type": "hg"}}"#;
