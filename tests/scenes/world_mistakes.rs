@@ -738,7 +738,8 @@ fn blends_are_not_nested_without_end() {
 #[test]
 fn merged_shapes_are_to_stand_alone() {
     let found = mistakes_in(r#"{"all": {"type": "merge", "ball": {"type": "sphere"}}}"#);
-    let expected = "Mitsuba's scene object `merge` is not supported yet at all: put the shapes that it holds in its place";
+    let expected =
+        "Mitsuba's scene object `merge` is not supported yet at all: put the shapes that it holds in its place";
     assert!(found.contains(expected) && found.lines().count() == 1, "{found}");
 }
 

@@ -151,8 +151,10 @@ pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
             let turned = containers
                 .iter()
                 .find(|c| holder.is_none() && sensor.medium.is_none() && c.inside_out && c.outer == expected);
-            let message = match turned {
-                Some(container) => turned_over(container, &sensor.name),
+            let message = match turned.zip(expected) {
+                Some((container, medium)) => {
+                    turned_over(&container.name, &scene.world.media[medium].path, &sensor.name)
+                }
                 None => unaware(scene, sensor.medium, &sensor.name, holder, expected),
             };
             return refuse(&scene.path, message);
@@ -245,11 +247,10 @@ fn misplaced(scene: &Scene, container: &Container, holder: Option<&Container>, e
     format!("the shape `{name}` {where_it_is} but {found}, {advice}")
 }
 
-fn turned_over(container: &Container, sensor: &str) -> String {
+fn turned_over(name: &str, medium: &str, sensor: &str) -> String {
     format!(
         "the normals of `{name}` look inwards, so that its `interior` is all that lies around it, also around the sensor \
-         `{sensor}`, which has no `medium`; change its `flip_normals`, or refer to `{name}.interior` as the sensor's `medium`",
-        name = container.name
+         `{sensor}`, which has no `medium`; change its `flip_normals`, or refer to `{medium}` as the sensor's `medium`"
     )
 }
 
