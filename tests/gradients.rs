@@ -83,6 +83,35 @@ fn every_kind_of_parameter_passes() {
     assert!(report.passed, "{report}");
 }
 
+/// Derivatives that are zero, or small beside what is subtracted, differ by rounding alone: by the `k` of a metal that
+/// reflects everything, and by the sheen of a surface that is seen along its normal. Indices pass where total reflection
+/// begins within a step.
+#[test]
+fn rounding_and_total_reflection_are_no_mistakes() {
+    let options = Options::default();
+    for (kind, bsdf) in [
+        ("sphere", r#"{"type": "roughconductor", "alpha": 0.3}"#),
+        ("sphere", r#"{"type": "principled", "sheen": 0.1, "sheen_tint": 0.5}"#),
+        ("cube", r#"{"type": "roughdielectric", "int_ior": 0.8, "alpha": 0.5}"#),
+    ] {
+        let text = format!(
+            r#"{{"integrator": {{"type": "path", "max_depth": 6}},
+                "camera": {{"type": "perspective", "fov": 20, "to_world": [{{"translate": [0, 0, -4]}}],
+                    "film": {{"type": "hdrfilm", "width": 6, "height": 5}}}},
+                "ball": {{"type": "{kind}", "bsdf": {bsdf},
+                    "to_world": [{{"rotate": {{"axis": [1, 2, 3], "angle": 50}}}}, {{"scale": 0.6}}]}},
+                "sky": {{"type": "constant"}},
+                "sun": {{"type": "directional", "direction": [0.3, 0.2, 1]}}}}"#
+        );
+        let scene = prbopt::scene::parse(&text, std::path::Path::new("test.json")).unwrap_or_else(|e| panic!("{e}"));
+        let setup = Setup::new(&scene, &options).expect("it is sound");
+        let report = check(&setup, Some(&mut Cpu::new()), &options)
+            .expect("the check runs")
+            .report;
+        assert!(report.passed, "{bsdf}\n{report}");
+    }
+}
+
 /// More samples a pixel than a round of the device takes.
 #[test]
 fn samples_of_many_rounds_are_all_summed() {

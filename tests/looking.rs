@@ -318,7 +318,7 @@ fn first_surfaces_stand_beside_the_picture() {
     expect("p.Z", [1.0, 0.0, 0.0]);
     expect("g.Z", [1.0, 1.0, 0.0]);
     expect("s.X", [0.0, 0.0, 0.0]);
-    expect("i.I", [1.0, 0.0, 0.0]);
+    expect("i.I", [2.0, 1.0, 0.0]);
     expect("A", [1.0, 1.0, 0.0]);
     // Light of irradiance one falls straight down.
     expect("G", [0.5, 0.2, 0.0].map(|x| x / std::f32::consts::PI));

@@ -146,7 +146,8 @@ fn verdicts(setup: &Setup, fault: Fault) -> Vec<bool> {
             let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
             let step = default_step(&objective, slot, setup.params.parameters[slot].quantity);
             (0..gradient.len().min(9)).all(|i| {
-                let expected = difference(&mut objective, (slot, i), &rays, step, &[1]).fixed[0];
+                let (difference, _) = difference(&mut objective, (slot, i), &rays, step, &[1]);
+                let expected = difference.fixed[0];
                 relative_error(gradient[i], expected, largest) <= 1e-6
             })
         })

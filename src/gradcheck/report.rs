@@ -14,7 +14,9 @@ use crate::device::DeviceInfo;
 use crate::params::Parameter;
 
 /// Relative errors are taken against at least this fraction of the parameter's largest gradient.
-const FLOOR: f64 = 1e-3;
+pub(super) const FLOOR: f64 = 1e-3;
+/// The same of a device's gradient along paths, in which rounded terms of both signs cancel.
+pub(super) const DEVICE_FLOOR: f64 = 10.0 * FLOOR;
 
 /// The result for one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -91,10 +93,10 @@ pub struct DeviceCell {
 }
 
 impl DeviceCell {
-    /// Judges a device's gradient along paths through media against `prb`. Rounded terms of both signs cancel, so
-    /// entries below a hundredth of the largest gradient are judged relative to that hundredth.
+    /// Judges a device's gradient along paths through media against `prb`; entries below [`DEVICE_FLOOR`] of the largest
+    /// gradient are judged relative to that.
     pub(super) fn judge(found: f64, prb: f64, largest: f64, tolerance: f64) -> Self {
-        let error = relative_error(found, prb, 10.0 * largest);
+        let error = relative_error(found, prb, DEVICE_FLOOR / FLOOR * largest);
         let verdict = if error <= tolerance {
             Verdict::Pass
         } else {
@@ -207,7 +209,7 @@ impl ParameterReport {
             path: parameter.path.clone(),
             weighting,
             largest,
-            device_worst: device.map(|device| worst_error(device, gradient, 10.0 * of_device)),
+            device_worst: device.map(|device| worst_error(device, gradient, DEVICE_FLOOR / FLOOR * of_device)),
             passed: !rows.is_empty() && rows.iter().all(Row::passed),
             rows,
         }

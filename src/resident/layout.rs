@@ -82,7 +82,7 @@ pub mod aov {
     pub const UV: u32 = 3;
     pub const GEO_NORMAL: u32 = 4;
     pub const SH_NORMAL: u32 = 5;
-    /// Index of the shape in the order of the file.
+    /// Number of the shape in the order of the file, from one.
     pub const SHAPE_INDEX: u32 = 6;
 }
 

@@ -12,6 +12,10 @@ use crate::params::Shape;
 
 /// Texels along the edge of a cell of the majorant grid.
 const CELL: usize = 8;
+/// The most cells of a medium, 64 MiB of them.
+const MOST_CELLS: u64 = 1 << 24;
+/// A box that covers more unit cubes than this along an axis has one cell there: f32 could not tell more of them apart.
+const WIDEST: f32 = 1e4;
 /// Majorants below this are zero, so that their inverses are finite.
 const LEAST: f32 = 1e-30;
 /// Majorants exceed what they bound by this factor, so that null collisions stay possible everywhere.
@@ -92,12 +96,9 @@ impl PathScene {
                 * affine(&sigma.world_to_unit);
             medium.world_to_grid = rows(&to_grid);
             let local = sigma.filter != layout::lookup::CONSTANT && sigma.wrap == layout::wrap::CLAMP;
-            for a in 0..3 {
-                let texels = (sigma.size[a] as f32 * extent[a]).ceil() as usize;
-                medium.majorants[a] = if local { texels.div_ceil(CELL).max(1) as u32 } else { 1 };
-            }
-            medium.majorants[3] = first;
-            first += medium.majorants[..3].iter().product::<u32>();
+            let [x, y, z] = if local { cells(sigma, extent) } else { [1; 3] };
+            medium.majorants = [x, y, z, first];
+            first += x * y * z;
         }
     }
 
@@ -160,6 +161,21 @@ impl PathScene {
         };
         along_z.par_iter().flat_map_iter(slab).collect()
     }
+}
+
+/// The numbers of cells along the axes where a medium's box covers `extent` of its extinction's unit cubes.
+fn cells(sigma: &VolumeRecord, extent: [f32; 3]) -> [u32; 3] {
+    let mut cells = [0, 1, 2].each(|a: usize| match extent[a] <= WIDEST {
+        true => ((sigma.size[a] as f32 * extent[a]).ceil() as u32)
+            .div_ceil(CELL as u32)
+            .max(1),
+        false => 1,
+    });
+    while cells.iter().map(|n| u64::from(*n)).product::<u64>() > MOST_CELLS {
+        let most = cells.iter_mut().max().expect("there are three");
+        *most = most.div_ceil(2);
+    }
+    cells
 }
 
 /// The largest of some values, and zero. Eight running maxima, since each would wait for the one before.

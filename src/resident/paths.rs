@@ -325,7 +325,7 @@ impl Build<'_> {
             Some(emission) => self.volume(emission),
             None => NONE,
         };
-        let phase = self.phase(&medium.phase)?;
+        let phase = self.phase(&medium.phase);
         let (low, high) = bounds(medium);
         let diagonal = (high - low).length();
         let mut record = MediumRecord::zeroed();
@@ -353,14 +353,14 @@ impl Build<'_> {
     }
 
     /// Adds a phase function and returns its index.
-    fn phase(&mut self, phase: &Phase) -> io::Result<u32> {
+    fn phase(&mut self, phase: &Phase) -> u32 {
         let index = self.paths.phases.len();
         self.paths.phases.push(PhaseRecord::zeroed());
-        self.phase_at(index, phase, 0)?;
-        Ok(index as u32)
+        self.phase_at(index, phase);
+        index as u32
     }
 
-    fn phase_at(&mut self, index: usize, phase: &Phase, nesting: usize) -> io::Result<()> {
+    fn phase_at(&mut self, index: usize, phase: &Phase) {
         let mut record = PhaseRecord {
             kind: layout::phase::ISOTROPIC,
             slot: NONE,
@@ -375,24 +375,16 @@ impl Build<'_> {
                 record.slot = slot(self.params, g) as u32;
             }
             Phase::Blend { weight, phases } => {
-                if nesting == 4 || matches!(phases[0], Phase::Blend { .. }) {
-                    return self.refuse(
-                        "a `blendphase` stands first in another: only the second part of a blend may be a blend, \
-                         up to four times"
-                            .to_string(),
-                    );
-                }
                 record.kind = layout::phase::BLEND;
                 record.weight = self.volume(weight);
                 let first = self.paths.phases.len();
                 record.first = first as u32;
                 self.paths.phases.extend([PhaseRecord::zeroed(); 2]);
-                self.phase_at(first, &phases[0], nesting)?;
-                self.phase_at(first + 1, &phases[1], nesting + 1)?;
+                self.phase_at(first, &phases[0]);
+                self.phase_at(first + 1, &phases[1]);
             }
         }
         self.paths.phases[index] = record;
-        Ok(())
     }
 
     fn surface(&mut self, surface: &Surface) -> io::Result<()> {

@@ -44,7 +44,7 @@ fn read(value: &Value<'_>, path: &str, blends: u32) -> Option<Phase> {
     phase
 }
 
-/// Two phase functions, ordered by their names as in Mitsuba.
+/// Two phase functions, ordered by their names as in Mitsuba; walks go down second parts, so that the first is no blend.
 fn blend(object: &mut Object<'_>, path: &str, blends: u32) -> Option<Phase> {
     let weight = object
         .require(
@@ -65,6 +65,13 @@ fn blend(object: &mut Object<'_>, path: &str, blends: u32) -> Option<Phase> {
         );
         return None;
     };
+    if matches!(first, Some(Phase::Blend { .. })) {
+        object.error(
+            "a `blendphase` whose first part is a blend".to_string(),
+            "let only the second be one: exchange their names, and take one less the `weight`",
+        );
+        return None;
+    }
     Some(Phase::Blend {
         weight: Box::new(weight?),
         phases: Box::new([first?, second?]),

@@ -230,6 +230,7 @@ pub(super) fn instead(name: &str) -> Option<&'static str> {
         "direct_projective" => {
             Some("take `direct`, whose derivatives leave out that silhouettes and the borders of shadows move")
         }
+        "merge" => Some("put the shapes that it holds in its place"),
         _ => None,
     }
 }

@@ -345,7 +345,9 @@ impl Viewer {
                 let painted = painted.map_or(&[][..], |(_, painted)| painted);
                 let at = |i: usize| {
                     let is_hit = depths[i][0] > 0.0 && depths[i][3] >= 0.0;
-                    let on = painted.iter().find(|on| is_hit && on.surface as f32 == shapes[i][0]);
+                    let on = painted
+                        .iter()
+                        .find(|on| is_hit && (on.surface + 1) as f32 == shapes[i][0]);
                     let (_, _, magnitudes) = self.gradient.as_ref()?;
                     Some(magnitudes.at([uvs[i][0], uvs[i][1]], on?))
                 };

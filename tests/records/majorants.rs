@@ -100,6 +100,23 @@ fn boxes_and_majorant_grids_fit_the_volume() {
     assert_eq!(world.media[0].world_to_grid, volume.world_to_unit);
 }
 
+/// A turned box that is much longer than wide covers so many unit cubes across that cells of eight texels would be countless.
+#[test]
+fn stretched_boxes_have_few_majorants() {
+    for length in ["1e3", "1e5", "1e9", "1e30"] {
+        let place = format!(r#"{{"scale": [1, {length}, 1]}}, {{"rotate": {{"axis": [1, 2, 3], "angle": 40}}}}"#);
+        let volume =
+            format!(r#"{{"type": "gridvolume", "resolution": [20, 9, 170], "value": 1, "to_world": [{place}]}}"#);
+        let (world, params) = medium(&volume, "");
+        let count = world.majorants();
+        assert!((1..=1 << 24).contains(&count), "{length}: {count}");
+        let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
+        let majorants = world.rebuild_majorants(&values);
+        assert_eq!(majorants.len(), count);
+        assert!(majorants.iter().all(|m| *m >= 1.0), "{length}");
+    }
+}
+
 fn columns(volume: &VolumeRecord) -> [[f32; 3]; 4] {
     let rows = &volume.world_to_unit;
     [0, 1, 2, 3].map(|c| [rows[0][c], rows[1][c], rows[2][c]])

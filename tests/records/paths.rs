@@ -155,15 +155,6 @@ fn blends_nest_four_deep_and_never_first() {
         }
         assert_eq!((phase.kind, phase.slot), (layout::phase::ISOTROPIC, NONE));
     }
-    let first = format!(
-        r#"{{"type": "blendphase", "weight": 0.5, "a": {}, "b": {{"type": "rayleigh"}}}}"#,
-        nested(1)
-    );
-    let message = refused(&scene(&first));
-    assert!(
-        message.contains("stands first in another") && message.contains("up to four times"),
-        "{message}"
-    );
 }
 
 /// A distant sensor without a target looks at a disc as large as a sphere around the scene, whatever it is made of.

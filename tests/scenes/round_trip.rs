@@ -100,7 +100,7 @@ fn worlds() {
         (
             phase,
             r#"{"type": "blendphase", "weight": {"type": "gridvolume", "resolution": 2, "value": 0.2, "wrap_mode": "repeat"},
-                "x": {"type": "hg"}, "w": {"type": "blendphase", "weight": 0.1, "p": {"type": "hg", "g": 0.1}, "q": {"type": "rayleigh"}}}"#,
+                "v": {"type": "hg"}, "w": {"type": "blendphase", "weight": 0.1, "p": {"type": "hg", "g": 0.1}, "q": {"type": "rayleigh"}}}"#,
         ),
         (
             grid,

@@ -189,6 +189,13 @@ fn sensors_name_the_medium_that_they_stand_in() {
     assert_eq!(told(&[smoke, sensor(3.0, medium)]), expected);
     let fog = r#", "medium": {"type": "homogeneous"}"#;
     assert_eq!(told(&[sensor(0.0, fog)]), "", "fog without end");
+    let hole = bounds("hole", "cube", "", r#""flip_normals": true,"#);
+    let expected = "test.json: the normals of `hole` look inwards, so that its `interior` is all that lies around it, also \
+                    around the sensor `camera`, which has no `medium`; change its `flip_normals`, or refer to \
+                    `hole.interior` as the sensor's `medium`";
+    assert_eq!(told(&[hole.clone(), sensor(3.0, "")]), expected);
+    let around = r#", "medium": {"type": "ref", "id": "hole.interior"}"#;
+    assert_eq!(told(&[hole, sensor(3.0, around)]), "");
 }
 
 #[test]

@@ -733,3 +733,28 @@ fn blends_are_not_nested_without_end() {
     let found = mistakes_in(&text);
     assert!(found.contains("more than 4 blends inside one another"), "{found}");
 }
+
+/// Without the shapes in it the scene would be another.
+#[test]
+fn merged_shapes_are_to_stand_alone() {
+    let found = mistakes_in(r#"{"all": {"type": "merge", "ball": {"type": "sphere"}}}"#);
+    let expected =
+        "Mitsuba's scene object `merge` is not supported yet at all: put the shapes that it holds in its place";
+    assert!(found.contains(expected) && found.lines().count() == 1, "{found}");
+}
+
+#[test]
+fn the_first_part_of_a_blend_is_no_blend() {
+    let inner = r#"{"type": "blendphase", "weight": 0.5, "a": {"type": "isotropic"}, "b": {"type": "hg"}}"#;
+    let text = |a: &str, b: &str| {
+        format!(
+            r#"{{"box": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "homogeneous",
+                "p": {{"type": "blendphase", "weight": 0.3, "a": {a}, "b": {b}}}}}}}}}"#
+        )
+    };
+    let plain = r#"{"type": "rayleigh"}"#;
+    let found = mistakes_in(&text(inner, plain));
+    let expected = "a `blendphase` whose first part is a blend at box.interior.p: let only the second be one: exchange their \
+                    names, and take one less the `weight`";
+    assert!(found.contains(expected) && found.lines().count() == 1, "{found}");
+}

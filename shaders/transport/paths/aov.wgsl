@@ -33,7 +33,7 @@ fn aov_eval(kind: u32, ray: Ray) -> vec3f {
             return hit.shading;
         }
         default: {
-            return vec3f(f32(hit.surface), 0.0, 0.0);
+            return vec3f(f32(hit.surface + 1u), 0.0, 0.0);
         }
     }
 }

@@ -2,9 +2,9 @@
 //! f32 values, throughput factors use f64 values of which one is perturbed.
 //!
 //! The contribution of a fixed path is smooth in nearly every parameter: central differences, extrapolated to step zero
-//! (Richardson1911). Normals and roughnesses have corners, which short steps seldom pass: a rough plastic's transmittance is
-//! linear between the cosines of its table, light comes from the other side of a normal at once, and the shadowing of
-//! Beckmann's distribution is a fit that jumps to one by 6e-5.
+//! (Richardson1911). Normals, roughnesses and indices have corners, which short steps seldom pass: a rough plastic's
+//! transmittance is linear between the cosines of its table, light comes from the other side of a normal at once, total
+//! reflection begins at an index, and the shadowing of Beckmann's distribution is a fit that jumps to one by 6e-5.
 
 use rayon::prelude::*;
 
@@ -24,8 +24,10 @@ const LINEAR: f64 = 0.1;
 /// For what moves: a path that grazes a surface bends sharply.
 const LENGTH: f64 = 1e-5;
 const DEGREES: f64 = 1e-3;
-/// For what has corners: normals and heights, roughnesses.
+/// For what has corners: normals and heights, roughnesses, indices beyond which all light is reflected.
 const CORNERED: f64 = 1e-4;
+/// Roundings of a radiance that the extrapolated difference of two adds up, over the largest step.
+const ROUNDINGS: f64 = 8.0;
 
 /// The largest step of a parameter's entries.
 pub fn default_step(objective: &PathObjective, parameter: usize, quantity: Quantity) -> f64 {
@@ -62,20 +64,20 @@ pub fn default_step(objective: &PathObjective, parameter: usize, quantity: Quant
         | Quantity::VertexNormal
         | Quantity::Displacement => LENGTH,
         Quantity::Orientation => DEGREES,
-        Quantity::Normal | Quantity::Height | Quantity::Roughness => CORNERED,
+        Quantity::Normal | Quantity::Height | Quantity::Roughness | Quantity::Index => CORNERED,
         _ => FACTOR,
     }
 }
 
-/// The derivatives of the objectives with weights `seeds` by an entry of a parameter; `rays` are the paths that it
-/// affects.
+/// The derivatives of the objectives with weights `seeds` by an entry of a parameter, and for each the sum of the sizes of
+/// what was subtracted; `rays` are the paths that the entry affects.
 pub fn difference(
     objective: &mut PathObjective,
     (parameter, flat): (usize, usize),
     rays: &[u32],
     step: f64,
     seeds: &[u32],
-) -> Difference {
+) -> (Difference, Vec<f64>) {
     let base = objective.fields.integrand[parameter][flat];
     let mut radiance = |delta: f64| -> Vec<[f64; 3]> {
         objective.fields.integrand[parameter][flat] = base + delta;
@@ -84,28 +86,41 @@ pub fn difference(
         rays.map(|&ray| this.gather(&this.fields, &this.casts[ray as usize]))
             .collect()
     };
+    let mut radiances = Vec::new();
     let ladder: Vec<_> = (0..LEVELS)
         .map(|level| {
             let h = step / f64::from(1 << level);
             let (above, below) = (radiance(h), radiance(-h));
             let slopes = above.iter().zip(&below);
-            slopes
+            let slopes = slopes
                 .map(|(a, b)| [0, 1, 2].each(|c| (a[c] - b[c]) / (2.0 * h)))
-                .collect::<Vec<[f64; 3]>>()
+                .collect::<Vec<[f64; 3]>>();
+            radiances = above;
+            slopes
         })
         .collect();
     objective.fields.integrand[parameter][flat] = base;
-    let mut fixed = vec![0.0; seeds.len()];
+    let (mut fixed, mut sizes) = (vec![0.0; seeds.len()], vec![0.0; seeds.len()]);
     for (i, &ray) in rays.iter().enumerate() {
         let slope = [0, 1, 2].each(|c| extrapolate([0, 1, 2].each(|level: usize| ladder[level][i][c])));
         let cast = &objective.casts[ray as usize];
-        for (sum, &seed) in fixed.iter_mut().zip(seeds) {
-            *sum += dot(objective.weight(seed, cast), slope);
+        for ((sum, size), &seed) in fixed.iter_mut().zip(&mut sizes).zip(seeds) {
+            let weight = objective.weight(seed, cast);
+            *sum += dot(weight, slope);
+            *size += dot(weight.each(f64::abs), radiances[i].each(f64::abs));
         }
     }
-    Difference {
+    let difference = Difference {
         fixed,
         sides: None,
         blurred: false,
-    }
+    };
+    (difference, sizes)
+}
+
+/// What rounding alone makes of a derivative where radiances of that size cancel: of the difference with that step, and of
+/// a device's gradient, which rounds in f32. A parameter's scale is known by its step, down to the steps between corners.
+pub fn roundings(size: f64, step: f64) -> [f64; 2] {
+    let of_device = f64::from(f32::EPSILON) * size * FACTOR / step.max(CORNERED);
+    [ROUNDINGS * f64::EPSILON * size / step, of_device]
 }

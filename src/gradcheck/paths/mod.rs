@@ -10,7 +10,7 @@ pub mod tracking;
 
 use rayon::prelude::*;
 
-use super::report::{LossReport, ParameterReport, Report};
+use super::report::{DEVICE_FLOOR, FLOOR, LossReport, ParameterReport, Report};
 use crate::device::Device;
 use crate::gradcheck::{DeviceAdjoint, Options, Outcome, Setup, device_adjoints};
 use crate::resident::layout::gradient;
@@ -96,6 +96,16 @@ pub fn with_gradient(setup: &Setup, gradient: u32) -> Setup {
     setup
 }
 
+/// The largest derivatives beside which errors as small as rounding are within the tolerances, of the f64 walk and of a
+/// device.
+fn beside(size: f64, step: f64, options: &Options) -> [f64; 2] {
+    let [of_difference, of_device] = difference::roundings(size, step);
+    [
+        of_difference / (FLOOR * options.tolerance),
+        of_device / (DEVICE_FLOOR * options.device_tolerance),
+    ]
+}
+
 /// Differences all chosen entries and judges the gradients.
 fn judge(
     setup: &Setup,
@@ -106,16 +116,17 @@ fn judge(
     options: &Options,
 ) -> Vec<ParameterReport> {
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
-    let differences: Vec<Vec<_>> = checked
+    let differences: Vec<(f64, Vec<_>)> = checked
         .iter()
         .map(|c| {
             let quantity = setup.params.parameters[c.parameter].quantity;
             let default = || difference::default_step(&objective, c.parameter, quantity);
             let step = options.step.unwrap_or_else(default);
-            let differences = c.entries.iter().zip(&c.rays);
-            differences
+            let entries = c.entries.iter().zip(&c.rays);
+            let differences = entries
                 .map(|(entry, rays)| difference(&mut objective, (c.parameter, entry.flat), rays, step, &seeds))
-                .collect()
+                .collect();
+            (step, differences)
         })
         .collect();
     let mut parameters = Vec::new();
@@ -125,13 +136,15 @@ fn judge(
             .enumerate()
             .filter(|(_, c)| !fresh::bends(setup, c.parameter))
         {
-            let entries = c.entries.iter().zip(&differences[slot]);
+            let (step, differences) = &differences[slot];
+            let size = differences.iter().fold(0.0, |m: f64, (_, sizes)| m.max(sizes[w]));
+            let entries = c.entries.iter().zip(differences);
             parameters.push(ParameterReport::judge(
                 &setup.params.parameters[c.parameter],
                 (w, weighting),
-                (&adjoints[w].gradient[c.parameter], [0.0; 2]),
+                (&adjoints[w].gradient[c.parameter], beside(size, *step, options)),
                 found.get(w).map(|d| &d.gradients[slot][..]),
-                entries.map(|(entry, difference)| (entry.flat, entry.place, difference)),
+                entries.map(|(entry, (difference, _))| (entry.flat, entry.place, difference)),
                 options,
             ));
         }

@@ -4,10 +4,11 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::difference::default_step;
 use super::entries::{Checked, coordinates};
 use super::fields::Tell;
 use super::objective::{PathObjective, cast_paths};
-use super::with_gradient;
+use super::{beside, with_gradient};
 use crate::device::{Batch, Device, Keys};
 use crate::gradcheck::field::entries::Place;
 use crate::gradcheck::report::{DeviceCell, Verdict};
@@ -194,6 +195,7 @@ pub fn check(
             continue;
         }
         let parameter = &setup.params.parameters[c.parameter];
+        let step = default_step(&objective, c.parameter, parameter.quantity);
         let wanted: Vec<usize> = c.entries.iter().map(|e| e.flat).collect();
         let means = means(&setup, tracking, c.parameter, &wanted, passes);
         let rows = c.entries.iter().enumerate().map(|(i, entry)| {
@@ -204,7 +206,8 @@ pub fn check(
             }
             let device = found.as_ref().map(|(device, adjoint)| {
                 let gradient = &adjoint.gradient[c.parameter];
-                let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+                let [_, least] = beside(adjoint.loss.abs(), step, options);
+                let largest = gradient.iter().fold(least, |m: f64, g| m.max(g.abs()));
                 let found = f64::from(device.gradients[slot][entry.flat]);
                 DeviceCell::judge(found, gradient[entry.flat], largest, options.device_tolerance)
             });

@@ -35,6 +35,8 @@ pub(super) struct Container {
     /// Indices of the media on the inner and the outer side.
     inner: Option<usize>,
     outer: Option<usize>,
+    /// Whether its normals look inwards, so that its `interior` lies on the outer side.
+    inside_out: bool,
 }
 
 #[derive(Debug)]
@@ -70,15 +72,17 @@ impl Container {
                 (Boundary::ClosedMesh(mesh), outwards)
             }
         };
-        let (inner, outer) = match outwards != surface.flip_normals {
-            true => (surface.interior, surface.exterior),
-            false => (surface.exterior, surface.interior),
+        let inside_out = outwards == surface.flip_normals;
+        let (inner, outer) = match inside_out {
+            false => (surface.interior, surface.exterior),
+            true => (surface.exterior, surface.interior),
         };
         Ok(Some(Self {
             name: surface.name.clone(),
             boundary,
             inner,
             outer,
+            inside_out,
         }))
     }
 
@@ -143,10 +147,17 @@ pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
         let holder = innermost(containers, place, None);
         let expected = around.medium(holder);
         if sensor.medium != expected {
-            return refuse(
-                &scene.path,
-                unaware(scene, sensor.medium, &sensor.name, holder, expected),
-            );
+            // A shape that was turned by mistake is more likely than a sensor in the medium around everything.
+            let turned = containers
+                .iter()
+                .find(|c| holder.is_none() && sensor.medium.is_none() && c.inside_out && c.outer == expected);
+            let message = match turned.zip(expected) {
+                Some((container, medium)) => {
+                    turned_over(&container.name, &scene.world.media[medium].path, &sensor.name)
+                }
+                None => unaware(scene, sensor.medium, &sensor.name, holder, expected),
+            };
+            return refuse(&scene.path, message);
         }
     }
     Ok(())
@@ -234,6 +245,13 @@ fn misplaced(scene: &Scene, container: &Container, holder: Option<&Container>, e
         None => "expected none; remove its `exterior`".to_string(),
     };
     format!("the shape `{name}` {where_it_is} but {found}, {advice}")
+}
+
+fn turned_over(name: &str, medium: &str, sensor: &str) -> String {
+    format!(
+        "the normals of `{name}` look inwards, so that its `interior` is all that lies around it, also around the sensor \
+         `{sensor}`, which has no `medium`; change its `flip_normals`, or refer to `{medium}` as the sensor's `medium`"
+    )
 }
 
 fn unaware(

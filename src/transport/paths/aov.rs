@@ -23,7 +23,7 @@ pub fn aov_eval<F: Fields<f32>>(scene: &SceneView, fields: &F, kind: u32, ray: &
         aov::UV => [hit.point.uv[0], hit.point.uv[1], 0.0],
         aov::GEO_NORMAL => hit.normal,
         aov::SH_NORMAL => hit.shading,
-        _ => [hit.surface as f32, 0.0, 0.0],
+        _ => [(hit.surface + 1) as f32, 0.0, 0.0],
     }
 }
 
