@@ -70,7 +70,8 @@ impl<'a> Lamps<'a> {
 #[inline(always)]
 pub fn prepare(scene: &SceneView, lamps: &Lamps, block: &mut Block) {
     block.next = block.look_ahead();
-    if let (true, true, Some(map)) = (draws_lights(scene, block), lamps.plain, &lamps.map) {
+    let is_drawn = draws_lights(scene, block) && lamps.plain && scene.settings.environment != NONE;
+    if let (true, Some(map)) = (is_drawn, &lamps.map) {
         block.cells = map.draw_cells(&block.next[1], &block.next[2]);
     }
 }
