@@ -122,7 +122,7 @@ fn what_a_run_changes_has_a_margin_and_a_floor() {
 }
 
 #[test]
-fn blends_nest_four_deep_and_never_first() {
+fn blends_nest_four_deep() {
     let nested = |depth: usize| {
         (0..depth).fold(r#"{"type": "isotropic"}"#.to_owned(), |inner, i| {
             format!(
