@@ -409,20 +409,23 @@ impl<'a> Propagation<'a> {
         Accumulate::new(self.sums, self.scene.common, self.scene.background)
     }
 
-    /// The pixels of the `i`-th chunk: place, the derivative by each of its samples, and the samples' beginnings.
-    pub(in crate::device::cpu) fn pixels(
-        &self,
-        i: usize,
-        chunk: Chunk,
-    ) -> impl Iterator<Item = (usize, [f32; 3], impl Iterator<Item = Option<Beginning>>)> {
+    /// The pixels of the `i`-th chunk, and the derivative by each of their samples.
+    pub(in crate::device::cpu) fn pixels(&self, i: usize, chunk: Chunk) -> impl Iterator<Item = (Place, [f32; 3])> {
         let Pass { batch, keys, spp } = self.pass;
         let scale = 1.0 / spp as f32;
         let pixels = chunk.pixels(&self.inputs.sensors, batch, keys);
-        pixels.map(move |Place { place, pixel, .. }| {
-            let d = self.adjoint[i * CHUNK + place].each(|d| d * scale);
-            let samples = (0..spp).map(move |sample| begin(self.inputs, pixel, keys.pass, sample));
-            (place, d, samples)
-        })
+        pixels.map(move |place| (place, self.adjoint[i * CHUNK + place.place].each(|d| d * scale)))
+    }
+
+    /// How a sample of a pixel begins; None where its lens has no inverse.
+    #[inline(always)]
+    pub(in crate::device::cpu) fn begin(&self, pixel: Pixel, sample: u32) -> Option<Beginning> {
+        begin(self.inputs, pixel, self.pass.keys.pass, sample)
+    }
+
+    /// The samples of each pixel.
+    pub(in crate::device::cpu) fn samples(&self) -> Range<u32> {
+        0..self.pass.spp
     }
 
     /// Path replay of a chunk; `kept` is memory to be used again.
@@ -453,17 +456,8 @@ impl<'a> Propagation<'a> {
             );
             rays.clear();
         };
-        let Pass { batch, keys, spp } = self.pass;
-        let scale = 1.0 / spp as f32;
-        for Place { place, pixel, .. } in chunk.pixels(&self.inputs.sensors, batch, keys) {
-            let d = self.adjoint[i * CHUNK + place].each(|d| d * scale);
-            if d == [0.0; 3] {
-                continue;
-            }
-            for sample in 0..spp {
-                let Some(begun) = begin(self.inputs, pixel, keys.pass, sample) else {
-                    break;
-                };
+        for (Place { pixel, .. }, d) in self.pixels(i, chunk).filter(|(_, d)| *d != [0.0; 3]) {
+            for begun in self.samples().map_while(|sample| self.begin(pixel, sample)) {
                 let d = d.each(|d| d * begun.weight);
                 rays.push(((begun.ray, begun.medium, begun.streams), d));
                 if rays.len() == together {
@@ -486,13 +480,13 @@ impl<'a> Propagation<'a> {
         let scale = 1.0 / self.pass.spp as f32;
         let mut stats = ReplayStats::default();
         let mut sink = self.sink();
-        for (place, d, samples) in self.pixels(i, chunk) {
+        for (Place { place, pixel, .. }, d) in self.pixels(i, chunk) {
             let carries = d != [0.0; 3];
             if !carries && out.is_none() {
                 continue;
             }
             let mut sum = [0.0f32; 4];
-            for begun in samples {
+            for begun in self.samples().map(|sample| self.begin(pixel, sample)) {
                 let Some(Beginning {
                     ray,
                     medium,

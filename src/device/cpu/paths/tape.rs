@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use super::passes::Propagation;
-use crate::device::cpu::chunk::Chunk;
+use crate::device::cpu::chunk::{Chunk, Place};
 use crate::device::{DeviceError, ReplayStats, Result};
 use crate::transport::mode::GATHER;
 use crate::transport::number::Number;
@@ -113,8 +113,8 @@ pub(in crate::device::cpu) fn differentiate(pass: &Propagation<'_>, chunks: &[Ch
 fn record(pass: &Propagation<'_>, variables: &Variables<'_>, i: usize, chunk: Chunk) -> (Recorded, ReplayStats) {
     let mut sum = Recorded::lift(0.0);
     let mut stats = ReplayStats::default();
-    for (_, d, samples) in pass.pixels(i, chunk).filter(|(_, d, _)| *d != [0.0; 3]) {
-        for begun in samples.map_while(|begun| begun) {
+    for (Place { pixel, .. }, d) in pass.pixels(i, chunk).filter(|(_, d)| *d != [0.0; 3]) {
+        for begun in pass.samples().map_while(|sample| pass.begin(pixel, sample)) {
             let path =
                 gather::<Recorded, _, GATHER>(pass.scene, variables, &begun.ray, begun.medium, begun.streams.walk());
             for c in 0..3 {
