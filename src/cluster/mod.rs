@@ -257,6 +257,19 @@ impl Cluster {
         parts
     }
 
+    /// [`Self::concat_lengths`], one part after the other in `all`, whose memory is used again.
+    pub fn concat_into<T: Plain>(self, part: &[T], lengths: &[usize], all: &mut Vec<T>) {
+        let counts: Vec<usize> = lengths.iter().map(|length| length * size_of::<T>()).collect();
+        all.resize(lengths.iter().sum(), T::zeroed());
+        if self.is_single() {
+            all.copy_from_slice(part);
+        } else if counts.iter().all(|count| *count <= self.message) {
+            wire::all_gather(bytemuck::cast_slice(part), bytemuck_mut(all), &counts);
+        } else {
+            all.copy_from_slice(&self.concat_lengths(part, lengths).concat());
+        }
+    }
+
     /// Sends part `r` to rank `r`, and returns what all ranks have sent to this one, rank by rank.
     pub fn all_to_all<T: Plain>(self, parts: &[Vec<T>]) -> Vec<Vec<T>> {
         if self.is_single() {

@@ -9,9 +9,16 @@ use super::pages;
 use super::step::{BLOCK, SPAN_ENTRIES};
 use super::update::Updates;
 use crate::cluster::{Cluster, Plain};
+use crate::transport::lookup::prefetch::prefetch_line;
 
-/// Entries of each rank whose values are sent at a time.
-const ROUND: usize = 1 << 20;
+/// Entries of each rank whose values are sent at a time: what is packed and what arrives stays in the second cache.
+const ROUND: usize = 1 << 16;
+
+/// Blocks between the one that is copied and the one that is asked for from memory.
+const BLOCKS_AHEAD: usize = 8;
+
+/// Numbers in a line of the cache.
+const LINE: usize = 16;
 
 /// A parameter's entries, dealt out to ranks.
 #[derive(Debug, Clone)]
@@ -21,6 +28,8 @@ pub(super) struct Holding {
     sums: Vec<usize>,
     /// For each rank the first entry that it steps: where the next span begins.
     steps: Vec<usize>,
+    /// For each block of entries whether the last step has changed it.
+    changed: Vec<u8>,
 }
 
 impl Holding {
@@ -30,7 +39,13 @@ impl Holding {
             .iter()
             .map(|entry| entry.next_multiple_of(SPAN_ENTRIES).min(len))
             .collect();
-        Self { cluster, sums, steps }
+        let changed = Vec::new();
+        Self {
+            cluster,
+            sums,
+            steps,
+            changed,
+        }
     }
 
     fn sums(&self, rank: usize) -> Range<usize> {
@@ -189,6 +204,12 @@ impl Updates {
         }
     }
 
+    /// For each block of entries whether the last step has changed it; nothing before the first, and of a parameter that
+    /// is not dealt out.
+    pub(super) fn changed_blocks(&self, index: usize) -> &[u8] {
+        self.holdings[index].as_ref().map_or(&[], |holding| &holding.changed)
+    }
+
     /// Has all ranks know the values of a parameter after a step, of which `stepped` says which blocks this rank has
     /// changed, and zeroes the gradients of all others.
     pub(super) fn share_values(&mut self, index: usize, values: &mut [f32], stepped: &[u8]) {
@@ -196,6 +217,7 @@ impl Updates {
         let (cluster, own) = (holding.cluster, holding.own());
         let all = holding.concat(stepped, |rank| blocks(&holding.steps(rank)).len());
         let longest = (0..cluster.size()).map(|rank| holding.steps(rank).len()).max();
+        let (mut sent, mut arrived) = (Vec::new(), Vec::new());
         for begin in (0..longest.unwrap_or(0)).step_by(ROUND) {
             let changed = |rank: usize| {
                 let of_rank = holding.steps(rank);
@@ -205,16 +227,33 @@ impl Updates {
                 let changed = round.filter(move |&block| all[block] != 0);
                 changed.map(move |block| block * BLOCK..((block + 1) * BLOCK).min(of_rank.end))
             };
-            let mut sent = Vec::new();
-            changed(cluster.rank()).for_each(|range| sent.extend_from_slice(&values[range]));
-            let length = |rank| changed(rank).map(|range| range.len()).sum();
-            let arrived = holding.concat(&sent, length);
-            let mut arrived = &arrived[..];
-            for range in (0..cluster.size()).flat_map(changed) {
-                let (block, rest) = arrived.split_at(range.len());
-                values[range].copy_from_slice(block);
-                arrived = rest;
+            let lengths: Vec<usize> = (0..cluster.size())
+                .map(|rank| changed(rank).map(|range| range.len()).sum())
+                .collect();
+            if lengths.iter().all(|length| *length == 0) {
+                continue;
             }
+            sent.clear();
+            ahead(values, changed(cluster.rank()), |values, range| {
+                sent.extend_from_slice(&values[range]);
+            });
+            cluster.concat_into(&sent, &lengths, &mut arrived);
+            let mut begin = 0;
+            for rank in 0..cluster.size() {
+                let mut part = &arrived[begin..begin + lengths[rank]];
+                begin += lengths[rank];
+                if rank == cluster.rank() {
+                    continue;
+                }
+                ahead(values, changed(rank), |values, range| {
+                    let (block, rest) = part.split_at(range.len());
+                    values[range].copy_from_slice(block);
+                    part = rest;
+                });
+            }
+        }
+        if let Some(holding) = &mut self.holdings[index] {
+            holding.changed = all;
         }
         let (gradient, activity) = (&mut self.gradients[index], &self.activity[index]);
         gradient
@@ -225,6 +264,23 @@ impl Updates {
                     gradient.fill(0.0);
                 }
             });
+    }
+}
+
+/// Does something with each of some blocks of an array, which lie in main memory and far apart: later ones are asked for
+/// meanwhile.
+fn ahead(
+    values: &mut [f32],
+    ranges: impl Iterator<Item = Range<usize>>,
+    mut visit: impl FnMut(&mut [f32], Range<usize>),
+) {
+    let ranges: Vec<Range<usize>> = ranges.collect();
+    for (i, range) in ranges.iter().enumerate() {
+        if let Some(later) = ranges.get(i + BLOCKS_AHEAD) {
+            let later = &values[later.clone()];
+            later.chunks(LINE).for_each(|line| prefetch_line(line.as_ptr()));
+        }
+        visit(values, range.clone());
     }
 }
 

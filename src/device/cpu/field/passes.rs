@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::bricks::Bricks;
-use super::ranks::Shares;
+use super::ranks::{Shares, count_changed, weights};
 use super::records::Replays;
 use crate::device::cpu::passes::Inputs;
 use crate::device::cpu::update::Updates;
@@ -28,7 +28,7 @@ pub(in crate::device::cpu) struct FieldPasses {
 }
 
 /// By how much the rank that has most to do may have more than after another deal.
-const UNEVEN: f64 = 1.25;
+const UNEVEN: f64 = 1.1;
 
 impl FieldPasses {
     /// Passes over a field whose occupancy is not known yet.
@@ -62,8 +62,14 @@ impl FieldPasses {
         let of_layer = |z: usize| all.iter().skip(z).step_by(self.records.len()).sum();
         let records: Vec<u64> = (0..self.records.len()).map(of_layer).collect();
         self.records.fill(0);
-        let shares = Shares::new(cluster, bricks, &records);
-        let is_even = |before: &Shares| before.heaviest(&records) as f64 <= UNEVEN * shares.heaviest(&records) as f64;
+        let sizes = [inputs.scene.sigma_size, inputs.scene.sh_size];
+        let mut changed = vec![0; records.len()];
+        for (slot, size) in [sigma_t, sh_coeffs].into_iter().zip(sizes) {
+            count_changed(bricks, size, updates.changed_blocks(slot), &mut changed);
+        }
+        let weights = weights(&records, &changed);
+        let shares = Shares::new(cluster, bricks, &weights);
+        let is_even = |before: &Shares| before.heaviest(&weights) as f64 <= UNEVEN * shares.heaviest(&weights) as f64;
         if self
             .shares
             .as_ref()
@@ -71,7 +77,6 @@ impl FieldPasses {
         {
             return;
         }
-        let sizes = [inputs.scene.sigma_size, inputs.scene.sh_size];
         for (slot, size) in [sigma_t, sh_coeffs].into_iter().zip(sizes) {
             updates.deal(slot, cluster, shares.entries(size));
         }

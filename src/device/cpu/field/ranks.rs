@@ -9,6 +9,7 @@ use super::bricks::Bricks;
 use super::records::{Record, Replays};
 use super::refine::OfView;
 use crate::cluster::{Cluster, Plain};
+use crate::device::cpu::step::BLOCK;
 use crate::each::EachEntry;
 use crate::transport::lookup::sh::Basis;
 
@@ -22,14 +23,12 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Gives each rank layers of about the same weight, from the records that each layer has had. Half of the weight is
-    /// that of the texels, of which no rank thereby has many more than two parts of as many as there are ranks.
-    pub(super) fn new(cluster: Cluster, bricks: Bricks, records: &[u64]) -> Self {
-        let weights = weights(records);
+    /// Gives each rank layers of about the same weight.
+    pub(super) fn new(cluster: Cluster, bricks: Bricks, weights: &[u64]) -> Self {
         let total: u64 = weights.iter().sum();
         let size = cluster.size() as u64;
         let (mut cuts, mut passed) = (vec![0], 0);
-        for (z, weight) in (0..).zip(&weights) {
+        for (z, weight) in (0..).zip(weights) {
             // A layer belongs to the rank whose part its middle lies in.
             while (cuts.len() as u64) < size && (2 * passed + weight) * size >= 2 * total * cuts.len() as u64 {
                 cuts.push(z);
@@ -47,9 +46,8 @@ impl Shares {
         self.bricks == bricks
     }
 
-    /// The weight of the rank that has most, when each layer has had so many records.
-    pub(super) fn heaviest(&self, records: &[u64]) -> u64 {
-        let weights = weights(records);
+    /// The weight of the rank that has most.
+    pub(super) fn heaviest(&self, weights: &[u64]) -> u64 {
         let of_rank = |cut: &[u32]| weights[cut[0] as usize..cut[1] as usize].iter().sum();
         self.cuts.windows(2).map(of_rank).max().unwrap_or(0)
     }
@@ -117,18 +115,38 @@ impl Shares {
     /// The rank that owns a layer of texels of a grid with so many: that of the layer of bricks that holds its centres.
     /// Records that reach a texel are at most one texel from its centre, and bricks are three texels long at least.
     fn owner_of_layer(&self, z: usize, texels: usize) -> usize {
-        let p = (z as f32 + 0.5) / texels as f32;
-        let [key] = self.bricks.keys(&[[0.0], [0.0], [p]]);
-        let [across, down, _] = self.bricks.count;
-        let layer = (key >> super::bricks::CELL_BITS) / (across * down);
+        let layer = layer_of_bricks(self.bricks, z, texels);
         self.cuts.partition_point(|cut| *cut <= layer) - 1
     }
 }
 
-/// Of each layer: its part of the records and its part of all layers, in a unit that depends on neither.
-fn weights(records: &[u64]) -> Vec<u64> {
-    let (layers, total) = (records.len() as u64, records.iter().sum::<u64>().max(1));
-    records.iter().map(|count| count * layers + total).collect()
+/// The layer of bricks that holds the centres of a layer of texels.
+fn layer_of_bricks(bricks: Bricks, z: usize, texels: usize) -> u32 {
+    let p = (z as f32 + 0.5) / texels as f32;
+    let [key] = bricks.keys(&[[0.0], [0.0], [p]]);
+    let [across, down, _] = bricks.count;
+    (key >> super::bricks::CELL_BITS) / (across * down)
+}
+
+/// Adds the blocks of a grid's entries that were changed to the counts of the layers of bricks that they begin in.
+pub(super) fn count_changed(bricks: Bricks, size: [u32; 4], changed: &[u8], counts: &mut [u64]) {
+    let [nx, ny, nz, channels] = size.each(|n| n as usize);
+    let layers: Vec<u32> = (0..nz).map(|z| layer_of_bricks(bricks, z, nz)).collect();
+    for (block, _) in changed.iter().enumerate().filter(|(_, changed)| **changed != 0) {
+        counts[layers[block * BLOCK / (nx * ny * channels)] as usize] += 1;
+    }
+}
+
+/// How much each layer of bricks weighs: its part of the records, which are summed, and of the blocks of entries that a step
+/// changes, which ranks tell each other of, together twice as much as its part of the texels, of whose moments no rank
+/// thereby keeps many more than three parts of as many as there are ranks.
+pub(super) fn weights(records: &[u64], changed: &[u64]) -> Vec<u64> {
+    const WHOLE: u64 = 1 << 24;
+    let part = |counts: &[u64], z: usize| counts[z] * WHOLE / counts.iter().sum::<u64>().max(1);
+    let layers = records.len();
+    (0..layers)
+        .map(|z| part(records, z) + part(changed, z) + WHOLE / layers as u64)
+        .collect()
 }
 
 /// Has all ranks know what the rays of all chunks say of the emitter and of the views, if that is asked for. `first` is the
