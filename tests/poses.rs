@@ -295,6 +295,31 @@ fn wrong_cameras_are_found_and_a_run_goes_on_to_the_bit_with_any_number_of_threa
     assert!(read(&whole, "views.poses.npy") == read(&halves, "views.poses.npy"));
 }
 
+/// The schedule's factor counts twice for cameras: their rate falls by its square, and what they find differs from that of
+/// a rate that does not fall.
+#[test]
+fn rates_of_cameras_fall_by_the_square_of_the_schedules_factor() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scene = wrong_cameras(folder.path());
+    let falling = [
+        "--iterations",
+        "9",
+        "--set",
+        r#"optimize.schedule={"type": "exponential", "final_factor": 0.1}"#,
+    ];
+    let [falling, constant] =
+        [("falling", &falling[..]), ("constant", &falling[..2])].map(|(name, more)| optimize(&scene, name, "2", more));
+    let metrics = std::fs::read_to_string(falling.join("metrics.jsonl")).expect("figures");
+    for (i, line) in metrics.lines().enumerate() {
+        let figures: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let expected = 0.002 * 0.1f64.powf(2.0 * i as f64 / 8.0);
+        let rate = figures["learning_rates"]["views.poses"].as_f64().expect("a number");
+        assert!((rate / expected - 1.0).abs() < 1e-5, "{i}: {rate} beside {expected}");
+    }
+    assert_eq!(metrics.lines().count(), 9);
+    assert!(read(&falling, "views.poses.npy") != read(&constant, "views.poses.npy"));
+}
+
 #[test]
 fn what_has_no_derivatives_by_cameras_is_refused_in_one_sentence() {
     let small = &table()[1];

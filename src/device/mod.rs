@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::Penalty;
-use crate::params::{ParamSet, Shape};
+use crate::params::{ParamSet, Quantity, Shape, Tuning};
 use crate::resident::layout::SensorRecord;
 use crate::resident::{Resident, Transport};
 use crate::transport::rays::pixel::PixelTable;
@@ -169,6 +169,16 @@ pub struct Step {
     pub rate: f32,
     /// Number of this step, from 1 since the moments were last zero.
     pub count: u32,
+}
+
+impl Step {
+    /// The learning rate of a parameter that is tuned. For cameras the schedule's factor counts twice: an iteration sees few
+    /// rays of each, so that Adam's steps are mostly noise when cameras are nearly right, and what they tremble by falls
+    /// with their rate alone.
+    pub fn rate_of(&self, quantity: Quantity, tuning: Tuning) -> f32 {
+        let of_cameras = if quantity.is_of_views() { self.rate } else { 1.0 };
+        tuning.learning_rate * self.rate * of_cameras
+    }
 }
 
 /// An array that belongs to a parameter.

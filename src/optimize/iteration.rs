@@ -74,7 +74,7 @@ impl Run<'_> {
         }
         self.note_reach(&norms, loss.loss + penalty);
         ms.total = begun.elapsed().as_secs_f64() * 1e3;
-        Ok(self.figures(loss, replay, penalty, rate, &norms, ms))
+        Ok(self.figures(loss, replay, penalty, &step, &norms, ms))
     }
 
     /// Whether views that are parameters stand where they are, in this iteration.
@@ -112,7 +112,7 @@ impl Run<'_> {
         loss: LossValue,
         replay: ReplayStats,
         penalty: f64,
-        rate: f32,
+        step: &Step,
         norms: &[f64],
         ms: Milliseconds,
     ) -> Figures {
@@ -121,7 +121,7 @@ impl Run<'_> {
             if let Some(tuning) = parameter.tuning {
                 rates.insert(
                     parameter.path.clone(),
-                    Value::from(f64::from(tuning.learning_rate * rate)),
+                    Value::from(f64::from(step.rate_of(parameter.quantity, tuning))),
                 );
                 gradient_norms.insert(parameter.path.clone(), Value::from(norm));
             }
@@ -132,7 +132,7 @@ impl Run<'_> {
             loss: loss.loss,
             psnr: psnr(loss.mse),
             penalty,
-            learning_rate_factor: rate,
+            learning_rate_factor: step.rate,
             learning_rates: rates,
             gradient_norms,
             masked: loss.masked,

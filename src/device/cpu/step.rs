@@ -132,7 +132,7 @@ impl Updates {
                 own: holding.as_ref().map_or(0..count, Holding::own),
                 rule: StepRule::new(
                     step.optimizer,
-                    tuning.learning_rate * step.rate,
+                    step.rate_of(parameter.quantity, tuning),
                     step.count,
                     tuning.bounds,
                 ),

@@ -34,7 +34,7 @@ impl Gpu {
         for &index in &tuned {
             let parameter = &self.params.parameters[index];
             let tuning = parameter.tuning.expect("`tuned` lists parameters with a tuning");
-            let rate = tuning.learning_rate * step.rate;
+            let rate = step.rate_of(parameter.quantity, tuning);
             let rule = StepRule::new(step.optimizer, rate, step.count, tuning.bounds);
             let mut record = self.elements(index, report_at);
             describe_rule(&mut record, &rule);
