@@ -253,7 +253,11 @@ fn the_end_is_told_with_its_figures_and_its_report() {
         &["optimize", "scene.json", "-o", "run", "--device", "cpu"],
     );
     let events = served.events();
-    events.wait("report", |of| of["last"] == true);
+    while events.last("report").is_none_or(|of| of["last"] != true) {
+        let is_over = events.last("standing").is_some_and(|of| of["state"] == "over");
+        assert!(!is_over, "no page was told of the last report");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     let (status, report) = served.get("/report");
     assert_eq!(status, 200);
     events.wait("standing", |of| of["state"] == "over");
