@@ -114,11 +114,6 @@ fn body(runs: &[RunData], views: &[ViewShown], running: bool) -> String {
     html += &legend(runs);
     html += &curves(runs, views);
     html += "<h2>What was recovered</h2>\n";
-    html += if runs.iter().all(|run| run.parameters.is_empty()) {
-        r#"<p class="note">Nothing has been written yet: values come with each change of resolution and at the end.</p>"#
-    } else {
-        ""
-    };
     html += &numbers(runs);
     html += "<div id=\"grids\"></div>\n";
     html += &parameter_histograms(runs);
