@@ -171,6 +171,29 @@ fn derivatives_by_cameras_agree_with_finite_differences_and_with_the_device() {
     }
 }
 
+/// Where nothing depends on the cameras, differences are rounding, which is no error of a gradient of zero. Where rays are
+/// stopped within a few samples, differences are still those of a smooth function.
+#[test]
+fn fields_that_are_even_or_dense_are_checked() {
+    for dense in [false, true] {
+        let mut setup = table()[0].setup(&options());
+        for parameter in &mut setup.params.parameters {
+            match parameter.quantity {
+                Quantity::Density if dense => parameter.values.iter_mut().for_each(|v| *v *= 200.0),
+                Quantity::Density => parameter.values.fill(0.4),
+                Quantity::Coefficients if !dense => parameter.values.fill(0.0),
+                _ => {}
+            }
+        }
+        let report = check(&setup, None, &options()).expect("the check runs").report;
+        assert!(report.passed, "dense: {dense}\n{report}");
+        assert!(
+            report.parameters.iter().all(|of| (of.largest > 0.0) == dense),
+            "{report}"
+        );
+    }
+}
+
 /// Dual numbers through the walk, and a tape of it, ray by ray, against the closed form.
 #[test]
 fn forward_mode_and_a_tape_agree_with_the_closed_form() {

@@ -157,7 +157,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     // All results are on the disk: a report that cannot be written does not fail the run.
     let page = watchers.live.finish();
     if let Some(page) = watchers.page {
-        page.end(&parting(&report, &folder, &resume_command));
+        page.conclude(&parting(&report, &folder, &resume_command));
     }
     if let Err(error) = &page {
         progress.note(&format!("warning: there is no report: {}", super::sentence(error)));

@@ -61,6 +61,8 @@ struct State {
     picture: Arc<[u8]>,
     order: Order,
     readers: usize,
+    /// How often the newest report has been read to its end.
+    reports_read: usize,
     paused: bool,
     /// Whether a checkpoint is asked for.
     save: bool,
@@ -95,6 +97,7 @@ impl Desk {
                 picture: Arc::from([]),
                 order,
                 readers: 0,
+                reports_read: 0,
                 paused: false,
                 save: false,
                 over: false,
@@ -192,6 +195,31 @@ impl Desk {
             state.order.number == number && !state.save && !state.over && (state.paused || self.stop.is_none())
         };
         let _ = self.changed.wait_timeout_while(state, most, unchanged);
+    }
+
+    /// The number of the newest report.
+    pub(super) fn newest_report(&self) -> u64 {
+        self.lock().news.counts[Topic::Report as usize]
+    }
+
+    /// The report of this number has been read to its end.
+    pub(super) fn report_was_read(&self, number: u64) {
+        let mut state = self.lock();
+        if number == state.news.counts[Topic::Report as usize] {
+            state.reports_read += 1;
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Tells all pages of the last report, and waits until it was read as often as pages follow, or for a while.
+    pub(super) fn tell_last_report(&self, most: Duration) {
+        let mut state = self.lock();
+        state.news.put(Topic::Report, &json!({ "last": true }));
+        state.reports_read = 0;
+        self.changed.notify_all();
+        let is_unread = |state: &mut State| state.reports_read < state.readers;
+        let _ = self.changed.wait_timeout_while(state, most, is_unread);
     }
 
     /// Tells all pages that nothing more will come, and why, and waits until they have gone, or for a while. Only the first

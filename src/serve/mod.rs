@@ -59,7 +59,8 @@ const PORTS: u16 = 20;
 const FIGURES: Duration = Duration::from_millis(200);
 /// Time between looks for a new report.
 const REPORTS: Duration = Duration::from_secs(1);
-/// How long the end waits for pages to read of it.
+/// How long the end waits for pages to read the last report, and to read of the end.
+const LAST_REPORT: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_millis(500);
 /// A run that is paused, or over, looks at least so often whether something has changed.
 const IDLE: Duration = Duration::from_millis(100);
@@ -176,6 +177,22 @@ impl Page {
             true => format!("ssh -L {port}:localhost:{port} HOST"),
             false => format!("ssh -L {port}:{} HOST", self.address),
         }
+    }
+
+    /// Tells all pages how far the run has come in the end and of its last report, which is on the disk, and then that nothing
+    /// more will come, and why.
+    pub fn conclude(&self, why: &str) {
+        let untold = {
+            let mut clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
+            clocks.untold.take()
+        };
+        if let Some(figures) = untold {
+            self.desk.tell(Topic::Figures, &figures);
+        }
+        if self.site.reports.made().is_some() {
+            self.desk.tell_last_report(LAST_REPORT);
+        }
+        self.end(why);
     }
 
     /// Tells all pages that nothing more will come, and why.

@@ -159,7 +159,11 @@ fn serve(mut stream: TcpStream, site: &Site) {
     if (request.method, &request.path[..]) == (Method::Get, "/events") {
         return events(&mut stream, site);
     }
+    let report = site.desk.newest_report();
     http::write_answer(&mut stream, &answer(&request, site));
+    if request.path == "/report" {
+        site.desk.report_was_read(report);
+    }
 }
 
 fn answer(request: &Request, site: &Site) -> Answer {

@@ -363,7 +363,9 @@ impl Viewer {
         device.render_aov(&batch, keys, 1, aov::DEPTH)?;
         let mut distances = device.image()?;
         shade::along_view(&mut distances, &record, moves);
-        distances.iter_mut().for_each(|p| p[0] += record.near_clip);
+        // Zero stays zero: there is no surface.
+        let hit = distances.iter_mut().filter(|p| p[0] > 0.0);
+        hit.for_each(|p| p[0] += record.near_clip);
         Ok(distances)
     }
 

@@ -242,3 +242,58 @@ fn stopped_runs_go_on() {
     let [whole, stopped] = ["whole", "stopped"].map(|run| outcome(&folder.path().join(run)));
     assert!(whole == stopped);
 }
+
+/// Pages are told of the last iteration and have time to read the last report, before they are told that nothing more comes.
+#[test]
+fn the_end_is_told_with_its_figures_and_its_report() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    worlds::write(folder.path(), [&worlds::field(false), &worlds::field(true)]);
+    let served = Served::start(
+        folder.path(),
+        &["optimize", "scene.json", "-o", "run", "--device", "cpu"],
+    );
+    let events = served.events();
+    while events.last("report").is_none_or(|of| of["last"] != true) {
+        let is_over = events.last("standing").is_some_and(|of| of["state"] == "over");
+        assert!(!is_over, "no page was told of the last report");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (status, report) = served.get("/report");
+    assert_eq!(status, 200);
+    events.wait("standing", |of| of["state"] == "over");
+    assert_eq!(events.last("figures").expect("figures")["iteration"], 60);
+    assert!(served.finish().0);
+    let written = std::fs::read(folder.path().join("run/report.html")).expect("a report");
+    assert!(report == written, "what was read is the report of the whole run");
+}
+
+/// Where there is no surface there is no depth: such pixels are black, not those of what is nearest.
+#[test]
+fn what_is_behind_all_surfaces_has_no_depth() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    worlds::write(folder.path(), [&worlds::surfaces(false), &worlds::surfaces(true)]);
+    run_alone(
+        folder.path(),
+        &[
+            "optimize",
+            "scene.json",
+            "-o",
+            "run",
+            "--device",
+            "cpu",
+            "--iterations",
+            "2",
+        ],
+    );
+    let served = Served::start(folder.path(), &["view", "run", "--device", "cpu"]);
+    let events = served.events();
+    let seen = look(&served, &events, &view(0, false, 0.0, &json!("depth")));
+    let (sky, floor) = (&seen[..3], &seen[seen.len() - 3..]);
+    assert!(sky == [0; 3] && floor != [0; 3], "{sky:?} {floor:?}");
+    // SAFETY: the process is this test's own and has not been waited for.
+    assert_eq!(
+        unsafe { libc::kill(served.process.id() as libc::pid_t, libc::SIGINT) },
+        0
+    );
+    assert!(served.finish().0, "Ctrl-C is how it ends");
+}

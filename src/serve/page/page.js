@@ -146,6 +146,8 @@ const camera = {
 
 const picture = part("picture");
 let shown = "picture";
+/** Nothing more will come, and nobody answers any more. */
+let over = false;
 let asked = 0;
 
 /** The film as large as there is room: the whole width, and no higher than most of the window. */
@@ -165,6 +167,7 @@ const ask = (() => {
     return Math.max(64, Math.min(800, 16 * Math.round(longer / 16)));
   };
   return async function ask() {
+    if (over) return;
     asked++;
     if (busy) { again = true; return; }
     busy = true;
@@ -372,9 +375,9 @@ function figures(of) {
   part("rates").hidden = lines.length === 0;
 }
 
-/** The report beneath: a new one is loaded out of sight and then takes the place of the one that is there. */
+/** The report beneath: a new one is loaded out of sight and then takes the place of the one that is there. The last is not waited for. */
 const report = (() => {
-  let busy = false, again = false;
+  let busy = false, again = false, last = false, wake = () => {};
   try { sessionStorage.setItem("/reportfollow", "false"); } catch {}
   const hide = "html { overflow: hidden; } header, #follow, .note:has(#follow), footer { display: none !important; } main { padding-top: 4px; }";
   function showAlone(frame) {
@@ -385,8 +388,13 @@ const report = (() => {
     new ResizeObserver(size).observe(page.documentElement);
     size();
   }
-  return async function report() {
-    if (busy) { again = true; return; }
+  return async function report(news) {
+    last ||= news.last === true;
+    if (busy) {
+      again = true;
+      if (last) wake();
+      return;
+    }
     busy = true;
     const frame = make("iframe", { className: "coming", title: "report", src: at("/report") });
     const old = part("report").querySelector("iframe");
@@ -395,15 +403,15 @@ const report = (() => {
     frame.classList.remove("coming");
     old?.remove();
     frame.dataset.loads = Number(old?.dataset.loads ?? 0) + 1;
-    await new Promise((done) => setTimeout(done, 2000));
+    if (!last) await new Promise((done) => { wake = done; setTimeout(done, 2000); });
     busy = false;
-    if (again) { again = false; report(); }
+    if (again) { again = false; report({}); }
   };
 })();
 
 /** News, while the page is looked at. */
 const follow = (() => {
-  let source = null, over = false;
+  let source = null;
   const listen = () => {
     source = new EventSource(at("/events"));
     const on = (name, act) => source.addEventListener(name, (event) => act(JSON.parse(event.data)));
@@ -413,8 +421,12 @@ const follow = (() => {
     });
     on("figures", figures);
     on("picture", draw);
-    on("report", () => report());
-    on("saved", (news) => say(`checkpoint of iteration ${news.iteration} saved`));
+    on("report", report);
+    on("saved", (news) => {
+      const text = `checkpoint of iteration ${news.iteration} saved`;
+      say(text);
+      setTimeout(() => { if (part("message").textContent === text) say(""); }, 10000);
+    });
     source.onerror = () => {
       if (over) return;
       part("standing").dataset.state = "lost";
