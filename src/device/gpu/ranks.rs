@@ -74,13 +74,12 @@ impl Gpu {
 
     /// The result of a pass that may fail at some ranks alone: an error of one is one of all.
     pub(super) fn agreed(&self, own: Result<()>) -> Result<()> {
-        let failed = self.cluster.any(own.is_err());
+        let told = own.as_ref().err().map(DeviceError::to_string).unwrap_or_default();
+        let of_ranks = self.cluster.concat(told.as_bytes());
         own?;
-        match failed {
-            true => Err(DeviceError::TooLarge(
-                "the GPU of another rank has not enough memory".into(),
-            )),
-            false => Ok(()),
+        match of_ranks.into_iter().find(|told| !told.is_empty()) {
+            Some(told) => Err(DeviceError::TooLarge(String::from_utf8_lossy(&told).into_owned())),
+            None => Ok(()),
         }
     }
 
