@@ -108,6 +108,11 @@ fn main(
     if tile >= settings.tiles_x * settings.tiles_y {
         return;
     }
+    // Tiles of another rank, which this one looks at for the sake of the loss.
+    let corner = tile_pixel(tile, 0u);
+    if settings.first_pixel + corner.y * settings.width + corner.x >= launch.last_pixel {
+        return;
+    }
     let range = tile_range(tile);
     let pixel = tile_pixel(tile, lane);
     let inside = pixel.x < settings.width && pixel.y < settings.height;

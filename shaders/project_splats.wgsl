@@ -2,12 +2,14 @@
 
 #import bind/splat_parameters
 
-// The tiles along an axis that hold a pixel's centre no farther than `far` from `center`: the first, and the end.
-fn tiles_along(center: f32, far: f32, tiles: u32) -> u32 {
-    let last = f32(tiles * TILE);
-    let first = u32(clamp(ceil(center - far - 0.5), 0.0, last)) / TILE;
-    let end = (u32(clamp(floor(center + far - 0.5) + 1.0, 0.0, last)) + TILE - 1u) / TILE;
-    return min(first, tiles) | (end << 16u);
+// Of `tiles` tiles along an axis from `before` on those that hold a pixel's centre no farther than `far` from `center`: the first,
+// and the end, counted from `before`.
+fn tiles_along(center: f32, far: f32, before: u32, tiles: u32) -> u32 {
+    let last = before + tiles;
+    let last_pixel = f32(last * TILE);
+    let first = u32(clamp(ceil(center - far - 0.5), 0.0, last_pixel)) / TILE;
+    let end = (u32(clamp(floor(center + far - 0.5) + 1.0, 0.0, last_pixel)) + TILE - 1u) / TILE;
+    return (clamp(first, before, last) - before) | ((clamp(end, before, last) - before) << 16u);
 }
 
 @compute @workgroup_size(ELEMENT_GROUP)
@@ -21,8 +23,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     splat.center += settings.offset;
     let far = reach(of_splat, settings.side);
     if far.x >= 0.0 {
-        splat.columns = tiles_along(splat.center.x, far.x, settings.tiles_x);
-        splat.rows = tiles_along(splat.center.y, far.y, settings.tiles_y);
+        splat.columns = tiles_along(splat.center.x, far.x, 0u, settings.tiles_x);
+        splat.rows = tiles_along(splat.center.y, far.y, settings.first_row, settings.tiles_y);
     }
     splats[i] = splat;
 }

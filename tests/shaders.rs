@@ -200,7 +200,7 @@ fn records_agree() {
     let (splats, _) = module(Kernel::DerivativesSplats, Accumulation::FloatAtomic);
     compare_record!(&splats, SplatSettings, "SplatSettings", [
         position, scale, rotation, color, opacity, background, count, group, groups, groups_x, tiles_x, tiles_y, width,
-        height, first_pixel, side, offset,
+        height, first_pixel, side, offset, first_row,
     ]);
     let (light, _) = module(Kernel::BackpropagateLight, Accumulation::FloatAtomic);
     compare_record!(&light, LightSettings, "LightSettings", [parameter, size, slab, cube, screen, film, lamp]);

@@ -18,6 +18,6 @@ fn tile_range(tile: u32) -> vec2u {
 
 // Column and row of an invocation's pixel.
 fn tile_pixel(tile: u32, lane: u32) -> vec2u {
-    let corner = vec2u(tile % settings.tiles_x, tile / settings.tiles_x) * TILE;
+    let corner = vec2u(tile % settings.tiles_x, settings.first_row + tile / settings.tiles_x) * TILE;
     return corner + vec2u(lane % TILE, lane / TILE);
 }

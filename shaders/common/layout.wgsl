@@ -71,6 +71,7 @@ struct SplatSettings {
     group: u32,
     groups: u32,
     groups_x: u32,
+    // Tiles that the pass looks at: a row of the view's, and how many rows of them from `first_row` on.
     tiles_x: u32,
     tiles_y: u32,
     width: u32,
@@ -78,6 +79,10 @@ struct SplatSettings {
     first_pixel: u32,
     side: f32,
     offset: vec2f,
+    first_row: u32,
+    padding_0: u32,
+    padding_1: u32,
+    padding_2: u32,
 }
 
 // A slab in its own frame: src/resident/optics.rs.

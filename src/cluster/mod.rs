@@ -177,7 +177,8 @@ impl Cluster {
         self.share_of(self.rank, count, group)
     }
 
-    fn share_of(self, rank: usize, count: usize, group: usize) -> Range<usize> {
+    /// [`Self::share`] of another rank.
+    pub fn share_of(self, rank: usize, count: usize, group: usize) -> Range<usize> {
         let groups = count.div_ceil(group);
         let begin = |rank: usize| (groups * rank / self.size * group).min(count);
         begin(rank)..begin(rank + 1)

@@ -142,9 +142,11 @@ impl Gpu {
             self.arrays.fit_film(&self.context, pixels, "take a smaller film")?;
             self.context.clear([&self.arrays.film]);
             self.upload_light_settings(view, spp);
-            self.over_rays(Kernel::RenderLight, launch, dispatch, pixels);
+            self.over_rays(Kernel::RenderLight, launch, dispatch, self.own_cells(pixels));
+            self.reduce_film(pixels)?;
+            // Every rank makes the whole image: it sends light back from anywhere.
             let once = Launch { spp: 1, ..launch };
-            self.over_rays(Kernel::DevelopLight, once, dispatch, pixels);
+            self.over_rays(Kernel::DevelopLight, once, dispatch, 0..pixels);
         }
         self.context.check()
     }
@@ -161,6 +163,7 @@ impl Gpu {
         self.pipelines.prepare(&self.context, Kernel::BackpropagateLight)?;
         let dispatch = self.light_dispatches(spp, ADJOINT_SAMPLES)?;
         self.context.clear([&self.arrays.statistics]);
+        self.begin_sums();
         let views = self.light_views(batch);
         let swayed = views.iter().map(|view| self.swayed(*view)).fold(0.0, f32::max);
         let units = Units::new(self.largest_adjoint * swayed, batch.pixels(), spp);
@@ -168,7 +171,8 @@ impl Gpu {
         (launch.digits, launch.exponent) = (units.digits, units.exponent);
         for view in views {
             self.upload_light_settings(view, spp);
-            self.over_rays(Kernel::BackpropagateLight, launch, dispatch, self.pixels_of(view));
+            let own = self.own_cells(self.pixels_of(view));
+            self.over_rays(Kernel::BackpropagateLight, launch, dispatch, own);
         }
         self.finish_adjoint(units)
     }

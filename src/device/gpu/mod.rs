@@ -17,6 +17,8 @@ pub mod shaders;
 mod splats;
 mod update;
 
+use std::ops::Range;
+
 pub use adapters::{AdapterKind, AdapterSummary, Adapters};
 pub use pieces::DispatchSize;
 
@@ -100,8 +102,8 @@ pub struct Gpu {
     params: ParamSet,
     optimizer: Optimizer,
     arrays: Arrays,
-    /// Pixels of the last image.
-    rendered: u32,
+    /// What each rank has of the last image.
+    rendered: Vec<Range<u32>>,
     /// Largest magnitude in the adjoint image.
     largest_adjoint: f32,
 }
@@ -184,7 +186,7 @@ impl Gpu {
             optimizer,
             arrays,
             context,
-            rendered: 0,
+            rendered: vec![0..0],
             largest_adjoint: 0.0,
         })
     }
@@ -295,7 +297,6 @@ impl Device for Gpu {
                 "`ptracer` traces light among surfaces on the CPU only; use --device cpu".into(),
             ));
         }
-        self.check_shared(&resident.transport)?;
         assert_consistent(&resident, &params);
         let shapes = shapes(&params);
         let accumulation = self.accumulation_of(&resident.transport, &shapes);
@@ -353,7 +354,8 @@ impl Device for Gpu {
             self.context.upload(&bank.values, 4 * place.first as u64, bytes);
         }
         (self.scene, self.sensors, self.emitter) = (resident.scene, resident.sensors, resident.emitter);
-        (self.params, self.optimizer, self.rendered) = (params, optimizer, 0);
+        (self.params, self.optimizer) = (params, optimizer);
+        self.rendered = vec![0..0; self.cluster.size()];
         self.rebuild_tables(true)
     }
 
@@ -378,21 +380,22 @@ impl Device for Gpu {
 
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         self.render_pass(batch, keys, spp)?;
-        self.rendered = batch.pixels();
+        self.rendered = self.runs(batch);
         Ok(())
     }
 
     fn develop(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         self.develop_pass(batch, keys, spp)?;
-        self.rendered = batch.pixels();
+        self.rendered = self.runs(batch);
         Ok(())
     }
 
     fn image(&mut self) -> Result<Vec<[f32; 4]>> {
-        let own = self.own_pixels(self.rendered);
+        let own = &self.rendered[self.cluster.rank()];
         let (first, count) = (16 * u64::from(own.start), 16 * own.len() as u64);
         let bytes = self.context.download(&self.arrays.image, first, count)?;
-        Ok(self.of_all_pixels(bytemuck::pod_collect_to_vec(&bytes), self.rendered))
+        let own: Vec<[f32; 4]> = bytemuck::pod_collect_to_vec(&bytes);
+        Ok(self.of_all(&own, &self.rendered))
     }
 
     fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue> {
@@ -400,8 +403,9 @@ impl Device for Gpu {
     }
 
     fn render_aov(&mut self, batch: &Batch, keys: Keys, spp: u32, aov: u32) -> Result<()> {
-        self.rendered = batch.pixels();
-        self.aov_pass(batch, keys, spp, aov)
+        self.aov_pass(batch, keys, spp, aov)?;
+        self.rendered = self.runs(batch);
+        Ok(())
     }
 
     fn set_adjoint(&mut self, _batch: &Batch, _keys: Keys, adjoint: &[[f32; 3]]) -> Result<()> {

@@ -33,7 +33,7 @@ impl Gpu {
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
-        self.over_rays(kernel, launch, dispatch, batch.pixels());
+        self.over_rays(kernel, launch, dispatch, self.own_run(batch));
         self.context.check()
     }
 
@@ -102,7 +102,7 @@ impl Gpu {
             aov,
             ..self.launch(batch, keys, spp)
         };
-        self.over_rays(Kernel::RenderAov, launch, dispatch, batch.pixels());
+        self.over_rays(Kernel::RenderAov, launch, dispatch, self.own_run(batch));
         self.context.check()
     }
 
@@ -110,15 +110,14 @@ impl Gpu {
     pub(super) fn loss_pass(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue> {
         self.pipelines.prepare(&self.context, Kernel::Loss)?;
         self.bring_batch(batch)?;
-        let pixels = batch.pixels().min(self.arrays.pixels);
-        let own = self.own_pixels(pixels);
-        let groups = (own.end - own.start).div_ceil(ELEMENT_GROUP);
+        let compared = self.compared(batch);
+        let groups = (compared.end - compared.start).div_ceil(ELEMENT_GROUP);
         self.arrays.fit_reports(&self.context, groups)?;
         let mut launch = self.launch(batch, keys, 1);
-        (launch.first_pixel, launch.last_pixel) = (own.start, own.end);
+        (launch.first_pixel, launch.last_pixel) = (compared.start, compared.end);
         launch.groups_x = self.context.fold(groups)[0];
         let loss = match loss {
-            Loss::NormalizedL2 => self.over_means(launch, groups, pixels)?,
+            Loss::NormalizedL2 => self.over_means(batch, launch)?,
             other => other,
         };
         (launch.loss_kind, launch.loss_delta, launch.loss_seed) = match loss {
@@ -136,14 +135,14 @@ impl Gpu {
         };
         let mut sums = [0f64; 3];
         self.largest_adjoint = 0.0;
-        for [parts @ .., largest] in self.compare_pixels(launch, groups, pixels)? {
+        for [parts @ .., largest] in self.compare_pixels(batch, launch)? {
             for (sum, part) in sums.iter_mut().zip(parts) {
                 *sum += f64::from(part);
             }
             self.largest_adjoint = self.largest_adjoint.max(largest);
         }
         let [loss, squares, masked] = sums;
-        let pixels = f64::from(pixels).max(1.0);
+        let pixels = f64::from(batch.pixels().min(self.arrays.pixels)).max(1.0);
         Ok(LossValue {
             loss: loss / (3.0 * pixels),
             mse: squares / (3.0 * (pixels - masked).max(1.0)),
@@ -153,13 +152,13 @@ impl Gpu {
 
     /// The loss of images over their means, which it divides by: those of all pixels that are not masked. A mean of zero divides
     /// by nothing.
-    fn over_means(&self, launch: Launch, groups: u32, pixels: u32) -> Result<Loss> {
+    fn over_means(&self, batch: &Batch, launch: Launch) -> Result<Loss> {
         let launch = Launch {
             loss_kind: records::loss::MEANS,
             ..launch
         };
-        let reports = self.compare_pixels(launch, groups, pixels)?;
-        let count = 3.0 * f64::from(pixels);
+        let reports = self.compare_pixels(batch, launch)?;
+        let count = 3.0 * f64::from(batch.pixels().min(self.arrays.pixels));
         let [image, reference] = [0, 1].map(|k: usize| {
             let mean = reports.iter().map(|report| f64::from(report[k])).sum::<f64>() / count;
             if mean == 0.0 { 1.0 } else { (1.0 / mean) as f32 }
@@ -167,13 +166,18 @@ impl Gpu {
         Ok(Loss::ScaledL2 { image, reference })
     }
 
-    /// Runs the loss pass over this rank's pixels; returns what the workgroups of all ranks report.
-    fn compare_pixels(&self, launch: Launch, groups: u32, pixels: u32) -> Result<Vec<[f32; 4]>> {
+    /// Runs the loss pass over the pixels that this rank compares; returns what the workgroups of the whole batch report.
+    fn compare_pixels(&self, batch: &Batch, launch: Launch) -> Result<Vec<[f32; 4]>> {
+        let [first, last] = [launch.first_pixel, launch.last_pixel].map(|pixel| pixel.div_ceil(ELEMENT_GROUP));
+        let groups = last - first;
         let pipeline = self.pipelines.get(Kernel::Loss);
         self.context
             .dispatch(pipeline, bytemuck::bytes_of(&launch), &self.ray_buffers(), groups);
         let reports = self.arrays.read_reports(&self.context, groups)?;
-        Ok(self.of_all_groups(reports, pixels))
+        let reporting = self.reporting(batch);
+        let own = &reporting[self.cluster.rank()];
+        let own = &reports[(own.start - first) as usize..(own.end - first) as usize];
+        Ok(self.of_all(own, &reporting))
     }
 
     /// Uploads an adjoint image.
@@ -201,8 +205,7 @@ impl Gpu {
         let units = self.units(batch.pixels(), spp);
         let mut launch = self.launch(batch, keys, spp);
         (launch.digits, launch.exponent) = (units.digits, units.exponent);
-        let pixels = batch.pixels().min(self.arrays.pixels);
-        self.over_rays(kernel, launch, dispatch, pixels);
+        self.over_rays(kernel, launch, dispatch, self.own_run(batch));
         self.finish_adjoint(units)
     }
 
@@ -263,11 +266,10 @@ impl Gpu {
         self.context.check()
     }
 
-    /// Runs a kernel over all pieces of this rank's part of a pass.
-    pub(super) fn over_rays(&self, kernel: Kernel, launch: Launch, dispatch: DispatchSize, pixels: u32) {
-        let own = self.own_pixels(pixels);
-        for (pixels, samples) in dispatch.pieces(own.end - own.start, launch.spp) {
-            let pixels = own.start + pixels.start..own.start + pixels.end;
+    /// Runs a kernel over all pieces of a run of pixels, or of a light's cells.
+    pub(super) fn over_rays(&self, kernel: Kernel, launch: Launch, dispatch: DispatchSize, run: Range<u32>) {
+        for (pixels, samples) in dispatch.pieces(run.end - run.start, launch.spp) {
+            let pixels = run.start + pixels.start..run.start + pixels.end;
             self.over_piece(kernel, launch, pixels, samples);
         }
     }

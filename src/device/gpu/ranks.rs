@@ -1,15 +1,16 @@
-//! Passes that several ranks share, a GPU each: a rank looks at a run of a batch's pixels, and what its rays have sent is
-//! summed over the ranks before anything reads it. Sums in whole numbers are, too, so that their bits are those of one rank;
-//! sums of floats are rounded once more a rank.
+//! Passes that several ranks share, a GPU each: a rank looks at a run of a batch's pixels, or takes a run of a light's cells,
+//! and what its rays, tiles or paths have sent is summed over the ranks before anything reads it. Sums in whole numbers are,
+//! too, so that their bits are those of one rank; sums of floats are rounded once more a rank.
 
 use std::ops::Range;
 
-use super::Gpu;
-use super::records::ELEMENT_GROUP;
+use super::records::{ELEMENT_GROUP, RAY_GROUP};
+use super::shaders::Accumulation;
+use super::splats::tile_rows;
+use super::{Gpu, Passes};
 use crate::cluster::{Cluster, Plain};
 use crate::device::units::LIMIT;
-use crate::device::{DeviceError, Result};
-use crate::resident::Transport;
+use crate::device::{Batch, DeviceError, Result};
 
 /// Bytes of sums that are read, reduced and written back at a time.
 const PIECE: u64 = 1 << 26;
@@ -21,32 +22,65 @@ impl Gpu {
         Self { cluster, ..self }
     }
 
-    /// Refuses what several ranks cannot share.
-    pub(super) fn check_shared(&self, transport: &Transport) -> Result<()> {
-        match transport {
-            Transport::Splats(_) | Transport::Light(_) if !self.cluster.is_single() => Err(DeviceError::Unavailable(
-                "ranks share light tracing and pictures of splats on CPUs alone; use --device cpu, or a single process"
-                    .into(),
-            )),
-            _ => Ok(()),
+    /// The run of each rank in a batch's pixels, one behind the other: whole workgroups of the loss, or of splats whole rows of
+    /// tiles.
+    pub(super) fn runs(&self, batch: &Batch) -> Vec<Range<u32>> {
+        let pixels = batch.pixels().min(self.arrays.pixels);
+        let all = 0..self.cluster.size();
+        if let Passes::Splats(_) = &self.passes {
+            let rows = tile_rows(&self.sensors, batch);
+            let begin = |row: usize| rows.get(row).map_or(pixels, |first| (*first).min(pixels));
+            let of = |rank| self.cluster.share_of(rank, rows.len(), 1);
+            return all.map(of).map(|own| begin(own.start)..begin(own.end)).collect();
         }
+        let of = |rank| self.cluster.share_of(rank, pixels as usize, ELEMENT_GROUP as usize);
+        all.map(of).map(|own| own.start as u32..own.end as u32).collect()
     }
 
-    /// This rank's part of the pixels of a batch: whole workgroups of the loss.
-    pub(super) fn own_pixels(&self, pixels: u32) -> Range<u32> {
-        let own = self.cluster.share(pixels as usize, ELEMENT_GROUP as usize);
+    /// This rank's run.
+    pub(super) fn own_run(&self, batch: &Batch) -> Range<u32> {
+        self.runs(batch).swap_remove(self.cluster.rank())
+    }
+
+    /// This rank's part of the cells of a light.
+    pub(super) fn own_cells(&self, cells: u32) -> Range<u32> {
+        let own = self.cluster.share(cells as usize, RAY_GROUP as usize);
         own.start as u32..own.end as u32
     }
 
-    /// An image, from each rank's part.
-    pub(super) fn of_all_pixels(&self, own: Vec<[f32; 4]>, pixels: u32) -> Vec<[f32; 4]> {
-        self.cluster.join_shares(&own, pixels as usize, ELEMENT_GROUP as usize)
+    /// The pixels that this rank compares: the workgroups of the loss that hold a pixel of its run, or all, where light may arrive
+    /// anywhere.
+    pub(super) fn compared(&self, batch: &Batch) -> Range<u32> {
+        let pixels = batch.pixels().min(self.arrays.pixels);
+        if let Passes::Light(_) = &self.passes {
+            return 0..pixels;
+        }
+        let own = self.own_run(batch);
+        let begin = own.start / ELEMENT_GROUP * ELEMENT_GROUP;
+        begin..own.end.next_multiple_of(ELEMENT_GROUP).min(pixels)
     }
 
-    /// What the workgroups of the loss have reported, from each rank's part.
-    pub(super) fn of_all_groups(&self, own: Vec<[f32; 4]>, pixels: u32) -> Vec<[f32; 4]> {
-        self.cluster
-            .join_shares(&own, pixels.div_ceil(ELEMENT_GROUP) as usize, 1)
+    /// The workgroups of the loss, counted in the batch, for which each rank reports: those whose first pixel is of its run.
+    pub(super) fn reporting(&self, batch: &Batch) -> Vec<Range<u32>> {
+        let group = |run: Range<u32>| run.start.div_ceil(ELEMENT_GROUP)..run.end.div_ceil(ELEMENT_GROUP);
+        self.runs(batch).into_iter().map(group).collect()
+    }
+
+    /// What each rank has of its part, put together.
+    pub(super) fn of_all(&self, own: &[[f32; 4]], parts: &[Range<u32>]) -> Vec<[f32; 4]> {
+        let lengths: Vec<usize> = parts.iter().map(Range::len).collect();
+        self.cluster.concat_lengths(own, &lengths).concat()
+    }
+
+    /// The result of a pass that may fail at some ranks alone: an error of one is one of all.
+    pub(super) fn agreed(&self, own: Result<()>) -> Result<()> {
+        let told = own.as_ref().err().map(DeviceError::to_string).unwrap_or_default();
+        let of_ranks = self.cluster.concat(told.as_bytes());
+        own?;
+        match of_ranks.into_iter().find(|told| !told.is_empty()) {
+            Some(told) => Err(DeviceError::TooLarge(String::from_utf8_lossy(&told).into_owned())),
+            None => Ok(()),
+        }
     }
 
     /// Before rays send what is added to gradients of floats: one rank alone keeps what is there.
@@ -58,33 +92,56 @@ impl Gpu {
 
     /// After rays have sent what they send: the sums over the ranks take the place of each rank's.
     pub(super) fn reduce_sums(&self) -> Result<()> {
-        if self.cluster.is_single() {
-            return Ok(());
-        }
-        let is_fixed = self.pipelines.dialect.accumulation.is_fixed();
-        let entry = if is_fixed { 8 } else { 4 };
         for (parameter, place) in self.params.parameters.iter().zip(&self.arrays.plan.places) {
             if parameter.tuning.is_none() {
                 continue;
             }
             let target = self.arrays.banks[place.bank].target();
-            let (begin, end) = (entry * place.first as u64, entry * (place.first + place.len) as u64);
-            for first in (begin..end).step_by(PIECE as usize) {
-                let bytes = self.context.download(target, first, PIECE.min(end - first))?;
-                let reduced = match is_fixed {
-                    true => self.reduced(&bytes, whole_sum),
-                    false => self.reduced(&bytes, |of_ranks| of_ranks.sum::<f32>()),
-                };
-                self.context.upload(target, first, &reduced);
+            let entries = place.first as u64..(place.first + place.len) as u64;
+            match self.pipelines.dialect.accumulation.is_fixed() {
+                true => self.reduce(target, entries, whole_sum)?,
+                false => self.reduce(target, entries, float_sum)?,
             }
         }
         Ok(())
     }
 
-    fn reduced<T: Plain>(&self, bytes: &[u8], sum: impl Fn(&mut dyn Iterator<Item = T>) -> T) -> Vec<u8> {
-        let own: Vec<T> = bytemuck::pod_collect_to_vec(bytes);
-        bytemuck::cast_slice(&self.cluster.reduce(&own, sum)).to_vec()
+    /// After paths have fallen on a film of so many pixels: the sums over the ranks take the place of each rank's. In whole numbers
+    /// there is room for all paths on one pixel.
+    pub(super) fn reduce_film(&self, pixels: u32) -> Result<()> {
+        let entries = 0..4 * u64::from(pixels);
+        match self.pipelines.dialect.accumulation {
+            Accumulation::FloatAtomic => self.reduce(&self.arrays.film, entries, float_sum),
+            _ => self.reduce(&self.arrays.film, entries, |of_ranks: &mut dyn Iterator<Item = i64>| {
+                of_ranks.fold(0, i64::wrapping_add)
+            }),
+        }
     }
+
+    /// Has sums over the ranks take the place of each rank's entries of a buffer.
+    fn reduce<T: Plain>(
+        &self,
+        buffer: &wgpu::Buffer,
+        entries: Range<u64>,
+        sum: impl Fn(&mut dyn Iterator<Item = T>) -> T,
+    ) -> Result<()> {
+        if self.cluster.is_single() {
+            return Ok(());
+        }
+        let [begin, end] = [entries.start, entries.end].map(|entry| size_of::<T>() as u64 * entry);
+        for first in (begin..end).step_by(PIECE as usize) {
+            let bytes = self.context.download(buffer, first, PIECE.min(end - first))?;
+            let own: Vec<T> = bytemuck::pod_collect_to_vec(&bytes);
+            let reduced = self.cluster.reduce(&own, &sum);
+            self.context.upload(buffer, first, bytemuck::cast_slice(&reduced));
+        }
+        Ok(())
+    }
+}
+
+/// The sum of the ranks' floats, in their order.
+fn float_sum(of_ranks: &mut dyn Iterator<Item = f32>) -> f32 {
+    of_ranks.sum()
 }
 
 /// The sum of the ranks' sums; where one of them or the total is an overflow, what `collect` takes for one.

@@ -173,6 +173,7 @@ pub struct SplatSettings {
     pub groups: u32,
     /// Workgroups a row of the dispatch.
     pub groups_x: u32,
+    /// Tiles that the pass looks at: a row of the view's, and how many rows of them from [`Self::first_row`] on.
     pub tiles_x: u32,
     pub tiles_y: u32,
     pub width: u32,
@@ -182,6 +183,8 @@ pub struct SplatSettings {
     /// The longer side of the picture in pixels, and what is added to places, in pixels.
     pub side: f32,
     pub offset: [f32; 2],
+    pub first_row: u32,
+    pub padding: [u32; 3],
 }
 
 /// A slab in its own frame: [`crate::resident::optics::SlabRecord`].

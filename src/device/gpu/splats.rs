@@ -1,11 +1,14 @@
 //! Pictures of splats on the GPU: lists of tiles, built on the device by a prefix sum, and the passes over them.
 
+use std::ops::Range;
+
 use bytemuck::Zeroable;
 
 use super::Gpu;
 use super::context::Context;
 use super::records::{ELEMENT_GROUP, Slot, SplatSettings};
 use super::shaders::{Binding, Kernel};
+use crate::device::units::Units;
 use crate::device::{Batch, DeviceError, Keys, ReplayStats, Result};
 use crate::resident::layout::SensorRecord;
 use crate::resident::splats::{Placed, SplatScene};
@@ -95,15 +98,34 @@ impl SplatArrays {
     }
 }
 
-/// The settings of a pass over one view.
-fn settings_of(
-    scene: &SplatScene,
-    slot: impl Fn(usize) -> Slot,
-    emitter: Option<usize>,
-    (sensor, first_pixel): (&SensorRecord, u32),
-) -> SplatSettings {
+/// Rows of tiles of a view, whose first pixel in the image of the batch this is.
+#[derive(Debug, Clone)]
+struct Band {
+    sensor: SensorRecord,
+    first_pixel: u32,
+    rows: Range<u32>,
+}
+
+impl Band {
+    /// The rows that hold a pixel of a run of the batch; None if none does.
+    fn of_run((sensor, first_pixel): (SensorRecord, u32), run: &Range<u32>) -> Option<Self> {
+        let end = first_pixel + sensor.width * sensor.height;
+        let pixels = run.start.max(first_pixel)..run.end.min(end);
+        let row = sensor.width * TILE;
+        (!pixels.is_empty()).then(|| Self {
+            sensor,
+            first_pixel,
+            rows: (pixels.start - first_pixel) / row..(pixels.end - first_pixel).div_ceil(row),
+        })
+    }
+}
+
+/// The settings of a pass over rows of tiles of a view.
+fn settings_of(scene: &SplatScene, slot: impl Fn(usize) -> Slot, emitter: Option<usize>, band: &Band) -> SplatSettings {
     let slots = &scene.slots;
-    let [tiles_x, tiles_y] = [sensor.width, sensor.height].map(|side| side.div_ceil(TILE));
+    let sensor = &band.sensor;
+    let tiles_x = sensor.width.div_ceil(TILE);
+    let tiles_y = band.rows.end - band.rows.start;
     let most = (CELLS / (tiles_x * tiles_y).max(1)).clamp(1, 1024);
     let film = Placed::of(sensor);
     let count = scene.count as u32;
@@ -123,9 +145,11 @@ fn settings_of(
         tiles_y,
         width: sensor.width,
         height: sensor.height,
-        first_pixel,
+        first_pixel: band.first_pixel,
         side: film.side,
         offset: film.offset,
+        first_row: band.rows.start,
+        padding: [0; 3],
     }
 }
 
@@ -161,28 +185,48 @@ impl Gpu {
             passes.arrays.looked_at = context.storage("looked at", 4 * u64::from(pixels))?;
             passes.arrays.pixels = pixels;
         }
-        for (sensor, first) in views(&self.sensors, batch) {
-            let settings = self.list_view(sensor, first)?;
+        let rendered = self.render_bands(batch);
+        self.agreed(rendered)
+    }
+
+    fn render_bands(&mut self, batch: &Batch) -> Result<()> {
+        for band in self.bands(batch) {
+            let settings = self.list_band(&band)?;
             self.over_splats(Kernel::RenderSplats, settings, settings.tiles_x * settings.tiles_y);
         }
         self.context.check()
+    }
+
+    /// What this rank renders: the tiles of its run, and those behind, pixels of which its loss compares.
+    fn bands(&self, batch: &Batch) -> Vec<Band> {
+        let run = self.own_run(batch).start..self.compared(batch).end;
+        let views = views(&self.sensors, batch).into_iter();
+        views.filter_map(|view| Band::of_run(view, &run)).collect()
     }
 
     /// Adds the derivatives by all splats to the gradients.
     pub(super) fn splats_adjoint_pass(&mut self, batch: &Batch, keys: Keys) -> Result<ReplayStats> {
         self.pipelines.prepare(&self.context, Kernel::DerivativesSplats)?;
         self.context.clear([&self.arrays.statistics]);
+        self.begin_sums();
         let units = self.units(batch.pixels(), 1);
-        let all: Vec<(SensorRecord, u32)> = views(&self.sensors, batch).collect();
-        let single = all.len() == 1;
-        for (sensor, first) in all {
+        let sent = self.derivatives_of_bands(batch, keys, units);
+        self.agreed(sent)?;
+        self.finish_adjoint(units)
+    }
+
+    fn derivatives_of_bands(&mut self, batch: &Batch, keys: Keys, units: Units) -> Result<()> {
+        let bands = self.bands(batch);
+        let end = self.own_run(batch).end;
+        for band in &bands {
             // The lists of a single view are still there.
-            let settings = match single {
-                true => self.settings(&sensor, first),
-                false => self.list_view(sensor, first)?,
+            let settings = match bands.len() {
+                1 => self.settings(band),
+                _ => self.list_band(band)?,
             };
             let mut launch = self.launch(batch, keys, 1);
             (launch.digits, launch.exponent) = (units.digits, units.exponent);
+            launch.last_pixel = end;
             let groups = settings.tiles_x * settings.tiles_y;
             launch.groups_x = self.context.fold(groups)[0];
             self.upload_settings(settings, groups);
@@ -191,10 +235,10 @@ impl Gpu {
             self.context
                 .dispatch(pipeline, bytemuck::bytes_of(&launch), &buffers, groups);
         }
-        self.finish_adjoint(units)
+        Ok(())
     }
 
-    fn settings(&self, sensor: &SensorRecord, first: u32) -> SplatSettings {
+    fn settings(&self, band: &Band) -> SplatSettings {
         let super::Passes::Splats(passes) = &self.passes else {
             return SplatSettings::zeroed();
         };
@@ -202,20 +246,20 @@ impl Gpu {
             &passes.scene,
             |parameter| self.slot(Some(parameter)),
             self.emitter,
-            (sensor, first),
+            band,
         )
     }
 
     /// Projects all splats into a view and lists them tile by tile.
-    fn list_view(&mut self, sensor: SensorRecord, first: u32) -> Result<SplatSettings> {
-        let settings = self.settings(&sensor, first);
+    fn list_band(&mut self, band: &Band) -> Result<SplatSettings> {
+        let settings = self.settings(band);
         let cells = cells(&settings);
         self.over_splats(Kernel::ProjectSplats, settings, settings.count.div_ceil(ELEMENT_GROUP));
         self.fit_lists(u64::from(cells) + 1)?;
-        let mut total = self.count_view(settings)?;
+        let mut total = self.count_band(settings)?;
         if self.fit_lists(u64::from(cells) + 1 + u64::from(total))? {
             // The counts were in the buffer that has been replaced.
-            total = self.count_view(settings)?;
+            total = self.count_band(settings)?;
         }
         if total > 0 {
             self.over_splats(Kernel::ListSplats, settings, settings.groups.div_ceil(ELEMENT_GROUP));
@@ -224,7 +268,7 @@ impl Gpu {
     }
 
     /// Counts and sums up; returns the number of all entries.
-    fn count_view(&mut self, settings: SplatSettings) -> Result<u32> {
+    fn count_band(&mut self, settings: SplatSettings) -> Result<u32> {
         let super::Passes::Splats(passes) = &self.passes else {
             return Ok(0);
         };
@@ -280,18 +324,22 @@ impl SplatPasses {
 }
 
 /// The views of a batch, each with its first pixel in the batch's image.
-fn views<'a>(sensors: &'a [SensorRecord], batch: &'a Batch) -> impl Iterator<Item = (SensorRecord, u32)> + use<> {
+fn views(sensors: &[SensorRecord], batch: &Batch) -> Vec<(SensorRecord, u32)> {
     let mut first = 0;
-    let all: Vec<(SensorRecord, u32)> = batch
-        .table
-        .sensors
-        .iter()
-        .map(|&sensor| {
-            let record = sensors[sensor as usize];
-            let here = first;
-            first += record.width * record.height;
-            (record, here)
-        })
-        .collect();
-    all.into_iter()
+    let view = |&sensor: &u32| {
+        let record = sensors[sensor as usize];
+        let here = first;
+        first += record.width * record.height;
+        (record, here)
+    };
+    batch.table.sensors.iter().map(view).collect()
+}
+
+/// The first pixel of each row of tiles in a batch of whole views.
+pub(super) fn tile_rows(sensors: &[SensorRecord], batch: &Batch) -> Vec<u32> {
+    let rows = |(sensor, first): (SensorRecord, u32)| {
+        let rows = (0..sensor.height).step_by(TILE as usize);
+        rows.map(move |y| first + y * sensor.width)
+    };
+    views(sensors, batch).into_iter().flat_map(rows).collect()
 }
