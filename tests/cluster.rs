@@ -288,7 +288,7 @@ fn sums_in_whole_numbers_have_the_same_bits_for_any_number_of_gpus() {
     if !has_gpu() {
         return eprintln!("skipped: no adapter");
     }
-    for (subject, counts) in [(SMOKE, &[2][..]), (FIELD, &[2, 3]), (SURFACES, &[2])] {
+    for (subject, counts) in [(SMOKE, &[2][..]), (FIELD, &[2, 3]), (CAMERAS, &[2]), (SURFACES, &[2])] {
         let expected = on_gpus(&subject, 1, &["--deterministic"]);
         for &count in counts {
             let what = format!("{} by {count} ranks", subject.scene);

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::{DispatchSize, Gpu, Options};
-use prbopt::device::{ArrayKind, Batch, Device};
+use prbopt::device::{ArrayKind, Device};
 use prbopt::gradcheck::{Options as Check, Setup, Weighting, check, device_adjoints};
 use prbopt::params::Tuning;
 
@@ -151,10 +151,8 @@ fn sums_of_views_are_whole_numbers_whatever_those_of_grids() {
 fn derivatives_know_no_unit_of_length() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
     let mut of = |unit: f32| {
-        let small = Small {
-            unit,
-            ..table().remove(3)
-        };
+        let mut small = table().remove(3);
+        small.unit = unit;
         derivatives(&small.setup(&options()), &mut gpu)
     };
     let expected = of(1.0);
