@@ -78,6 +78,29 @@ fn every_kind_of_leaf_is_sound_alone() {
     }
 }
 
+/// What rays say of cameras is compiled for runs that refine them, and for no others.
+#[test]
+fn cameras_that_are_known_cost_no_text() {
+    let text = |views| {
+        let dialect = Dialect {
+            views,
+            ..Dialect::plain(Accumulation::FloatAtomic)
+        };
+        let composed = Library::embedded().compose(Kernel::Backpropagate, dialect, Leaves::ALL);
+        composed.expect("sound directives").text
+    };
+    for word in [
+        "ray_add",
+        "view_adjoint",
+        "env_slope",
+        "cell_gradient",
+        "sh_adjoint",
+        "by_ray",
+    ] {
+        assert!(text(true).contains(word) && !text(false).contains(word), "{word}");
+    }
+}
+
 #[test]
 fn every_module_is_embedded_and_used() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders");
