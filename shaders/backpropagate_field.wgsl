@@ -1,8 +1,14 @@
 // The adjoint pass: replays the rays of every pixel and backpropagates the adjoint image to the parameters' gradients.
+// VIEWS: cameras are parameters, too, and each ray sends to its own.
 
 #import bind/launch
 #import bind/gradients
 #import transport/field/march
+#ifdef VIEWS
+#import bind/view_sums
+#import transport/field/ray_adjoint
+#import transport/rays/view_adjoint
+#endif
 
 @group(0) @binding(9) var<storage, read> adjoint: array<vec4f>;
 
@@ -53,9 +59,30 @@ fn replay_pixel(index: u32) -> vec3u {
             continue;
         }
         let replayed = backpropagate(sampled.ray, sampled.jitter, backdrop, d_radiance * sampled.weight);
+#ifdef VIEWS
+        send_to_view(pixel.sensor, view_adjoint(sensor, sampled.ray.direction, ray_end(sampled.ray)));
+#endif
         let bound = 8.0 * f32(replayed.count + 1u) * EPSILON;
         let drifted = any(abs(replayed.left) > bound * abs(replayed.gathered));
         sum += vec3u(1u, replayed.count, select(0u, 1u, drifted));
     }
     return sum;
 }
+
+#ifdef VIEWS
+
+// Adds what a ray says of its camera to the sums of its view. A force is brought to about the size of a torque, whatever the
+// world's unit of length.
+fn send_to_view(view: u32, by: ByView) {
+    let force = by.force * launch.view_length;
+    view_add(view, 0u, by.torque.x);
+    view_add(view, 1u, by.torque.y);
+    view_add(view, 2u, by.torque.z);
+    view_add(view, 3u, force.x);
+    view_add(view, 4u, force.y);
+    view_add(view, 5u, force.z);
+    view_add(view, 6u, by.zoom);
+    view_add(view, 7u, by.radial);
+}
+
+#endif

@@ -331,6 +331,7 @@ fn sums_in_whole_numbers_have_the_same_bits_for_any_number_of_gpus() {
     for (subject, counts) in [
         (SMOKE, &[2][..]),
         (FIELD, &[2, 3]),
+        (CAMERAS, &[2]),
         (SURFACES, &[2]),
         (CAUSTIC, &[2, 3]),
         (BENT_LIGHT, &[2]),

@@ -78,6 +78,29 @@ fn every_kind_of_leaf_is_sound_alone() {
     }
 }
 
+/// What rays say of cameras is compiled for runs that refine them, and for no others.
+#[test]
+fn cameras_that_are_known_cost_no_text() {
+    let text = |views| {
+        let dialect = Dialect {
+            views,
+            ..Dialect::plain(Accumulation::FloatAtomic)
+        };
+        let composed = Library::embedded().compose(Kernel::Backpropagate, dialect, Leaves::ALL);
+        composed.expect("sound directives").text
+    };
+    for word in [
+        "ray_add",
+        "view_adjoint",
+        "env_slope",
+        "cell_gradient",
+        "sh_adjoint",
+        "by_ray",
+    ] {
+        assert!(text(true).contains(word) && !text(false).contains(word), "{word}");
+    }
+}
+
 #[test]
 fn every_module_is_embedded_and_used() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders");
@@ -165,7 +188,7 @@ fn records_agree() {
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
         leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at,
         distance_grids_at, distances_at, rooms_at, environment_at, coats_at, digits, exponent, aov, exposure,
-        loss_scale,
+        loss_scale, view_length,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);

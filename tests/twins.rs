@@ -30,6 +30,11 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "a sink, and cells found eight at a time, in Rust; skipped one by one here",
     ),
     (
+        "transport/field/ray_adjoint",
+        &["texel_sigma", "texel_sh"],
+        "parameters are slices in Rust",
+    ),
+    (
         "transport/lookup/background",
         &["emitter_texel", "emitter_add"],
         "parameters are slices in Rust",
@@ -245,8 +250,6 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "takes memory for each path, which a GPU lacks",
     ),
     ("transport/lookup/prefetch", "a GPU hides latency by other invocations"),
-    ("transport/field/ray_adjoint", "the CPU alone refines cameras"),
-    ("transport/rays/view_adjoint", "the CPU alone refines cameras"),
     ("transport/rays/angle", "in common/math, which other shaders read too"),
     ("transport/scene/batch/", "lanes of vectors, which a GPU has by itself"),
     ("transport/paths/wave/", "lanes of vectors, which a GPU has by itself"),

@@ -28,25 +28,8 @@ fn gradient_add_1(index: u32, value: f32) {
 
 #else
 #ifdef FIXED_POINT
-#import bind/launch
+#import bind/units
 #import common/fixed
-#import common/math
-
-// Units in one for a parameter's sums: `Units::in_one`.
-fn gradient_units(spread: i32) -> f32 {
-    let resolution = clamp(launch.digits + spread, FIXED_FEWEST_DIGITS, FIXED_MOST_DIGITS);
-    return bitcast<f32>(u32(min(resolution - launch.exponent, 126) + 127) << 23u);
-}
-
-// A contribution in integer units. If it is not a number or too large, it counts as zero and the fault is recorded.
-fn gradient_scaled(value: f32, units: f32) -> f32 {
-    let scaled = value * units;
-    if is_finite(scaled) && abs(scaled) < FIXED_LARGEST {
-        return scaled;
-    }
-    atomicOr(&statistics[STATISTICS_FAULTS], select(FAULT_NOT_FINITE, FAULT_OVERFLOW, is_finite(value)));
-    return 0.0;
-}
 
 #ifdef WIDE_ATOMIC
 

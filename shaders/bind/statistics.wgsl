@@ -1,5 +1,5 @@
 // Counters of an adjoint pass: rays, samples and drifted rays as pairs of words (low, high), then the faults of
-// integer sums.
+// integer sums; behind them the sums of views, where cameras are refined (bind/view_sums).
 @group(0) @binding(11) var<storage, read_write> statistics: array<atomic<u32>>;
 
 const STATISTICS_FAULTS: u32 = 6u;

@@ -602,9 +602,10 @@ struct Launch {
     exposure: u32,
     // Factor on the reference of a loss that scales both; that on the image is `loss_delta`.
     loss_scale: f32,
+    // Factor on what rays send to the places of their cameras, a power of two.
+    view_length: f32,
     padding_0: u32,
     padding_1: u32,
-    padding_2: u32,
 }
 
 // Samples are drawn from their pixel's filter.

@@ -60,7 +60,12 @@ impl Views {
     /// Whether a run changes any part of the views.
     pub fn are_wanted(&self, params: &ParamSet) -> bool {
         let tuned = |slot: u32| slot != NONE && params.parameters[slot as usize].tuning.is_some();
-        [self.poses, self.focal, self.distortion].into_iter().any(tuned)
+        self.slots().into_iter().any(tuned)
+    }
+
+    /// The parameters of poses, focal lengths and lenses; [`NONE`] for what is known.
+    pub fn slots(&self) -> [u32; 3] {
+        [self.poses, self.focal, self.distortion]
     }
 
     /// A sensor of the scene as the file has it.

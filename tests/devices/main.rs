@@ -3,6 +3,7 @@
 //!
 //! Without an adapter these tests print that they were skipped; with `PRBOPT_REQUIRE_GPU=1` they fail instead.
 
+mod cameras;
 mod chains;
 mod compare;
 mod experiments;

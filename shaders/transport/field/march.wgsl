@@ -4,6 +4,9 @@
 #import transport/lookup/background
 #import transport/rays/camera
 #import transport/field/radiance_field
+#ifdef VIEWS
+#import transport/field/ray_adjoint
+#endif
 #import transport/rays/random
 #import transport/rays/pixel
 
@@ -44,11 +47,14 @@ struct Replayed {
 }
 
 // The adjoint: walks the ray for its radiance, then replays it with the same random state and sends the derivatives of
-// `d_radiance` times the radiance to the gradients.
+// `d_radiance` times the radiance to the gradients. With VIEWS, `by_ray` then has those by the ray.
 fn backpropagate(ray: Ray, jitter: f32, backdrop: Backdrop, d_radiance: vec3f) -> Replayed {
     var segment = field_segment(ray, jitter);
     let gathered = gather_segment(&segment, ray, backdrop);
     var state = State(gathered.radiance, 1.0, 0u);
+#ifdef VIEWS
+    ray_adjoint_zero();
+#endif
     if segment.valid {
         walk(&segment, &state, d_radiance, true);
     }
@@ -57,6 +63,9 @@ fn backpropagate(ray: Ray, jitter: f32, backdrop: Backdrop, d_radiance: vec3f) -
         if launch.emitter.tuned == 1u {
             background_adjoint(ray.direction, d_radiance * state.transmittance);
         }
+#ifdef VIEWS
+        ray_add_background(ray.direction, d_radiance * state.transmittance);
+#endif
         behind = background_eval(ray.direction);
     }
     state.radiance -= state.transmittance * behind;

@@ -11,6 +11,9 @@
 #import transport/rays/camera
 #import transport/lookup/grid
 #import transport/lookup/sh
+#ifdef VIEWS
+#import transport/field/ray_adjoint
+#endif
 
 // The part of a ray inside the field, in the unit cube's coordinates.
 struct Segment {
@@ -207,6 +210,10 @@ fn walk(segment: ptr<function, Segment>, state: ptr<function, State>, d_radiance
             let by_sigma = d_radiance * ((*state).transmittance * color - (*state).radiance);
             let d_sigma = (by_sigma.x + by_sigma.y + by_sigma.z) * h * density_slope(raw_sigma);
             sample_adjoint(&at, &at_color, &basis, d_sigma, d_radiance * weight * slopes);
+#ifdef VIEWS
+            ray_add_density(&at, t, d_sigma);
+            ray_add_color(&at_color, &basis, t, d_radiance * weight * slopes);
+#endif
 #endif
         } else {
             (*state).radiance += weight * color;

@@ -57,7 +57,7 @@ fn env_eval(at: EnvStencil) -> vec3f {
         + emitter_texel(at.texels.z) * at.weights.z + emitter_texel(at.texels.w) * at.weights.w;
 }
 
-#ifdef CHAINS
+#ifdef ENVIRONMENT_SLOPES
 
 // The derivative by the direction `d` (of length one, in the map's frame) of the radiance of env_eval times `g`. On the poles,
 // where it has none, it is zero.

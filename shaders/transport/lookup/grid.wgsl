@@ -183,3 +183,27 @@ fn grid_adjoint_term_sh(at: ptr<function, Stencil>, i: u32, k: u32, spread: vec3
 }
 
 #endif
+
+#ifdef VIEWS
+
+// The weights of the corners, lower ones along z first.
+fn cell_weights(at: ptr<function, Stencil>) -> array<vec4f, 2> {
+    return array(
+        vec4f((*at).weights[0], (*at).weights[1], (*at).weights[2], (*at).weights[3]),
+        vec4f((*at).weights[4], (*at).weights[5], (*at).weights[6], (*at).weights[7]),
+    );
+}
+
+// The derivative by the point of the lookup of a grid whose texels here are `low` and, above along z, `high`.
+fn cell_gradient(size: vec4u, at: ptr<function, Stencil>, low: vec4f, high: vec4f) -> vec3f {
+    // The weights of two neighbours along an axis add up to the share of the other two axes.
+    let weights = cell_weights(at);
+    let a = weights[0];
+    let b = weights[1];
+    let x = dot(low.yw - low.xz, a.xz + a.yw) + dot(high.yw - high.xz, b.xz + b.yw);
+    let y = dot(low.zw - low.xy, a.xy + a.zw) + dot(high.zw - high.xy, b.xy + b.zw);
+    let z = dot(high - low, a + b);
+    return vec3f(x, y, z) * vec3f(size.xyz);
+}
+
+#endif

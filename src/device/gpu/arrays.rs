@@ -4,6 +4,7 @@ use super::context::Context;
 use super::plan::Plan;
 use super::records::reference;
 use super::shaders::Accumulation;
+use super::views::statistics_words;
 use crate::device::{DeviceError, Result};
 use crate::kernels::occupancy::reachable;
 use crate::kernels::optimizer::Optimizer;
@@ -179,7 +180,7 @@ pub(super) struct Arrays {
     /// What pixels receive of samples that are spread, or of light, eight words a pixel; as large as was needed so far.
     pub film: wgpu::Buffer,
     pub pixels: u32,
-    /// Eight words that an adjoint pass counts in.
+    /// Eight words that an adjoint pass counts in, and behind them the sums of views that are parameters.
     pub statistics: wgpu::Buffer,
     /// What workgroups report, four floats each, and how many there is room for.
     pub partials: wgpu::Buffer,
@@ -217,7 +218,10 @@ impl Arrays {
             adjoint: context.storage("adjoint", 0)?,
             film: context.storage("film", 0)?,
             pixels: 0,
-            statistics: context.storage("statistics", 32)?,
+            statistics: context.storage(
+                "statistics",
+                4 * statistics_words(&resident.transport, resident.sensors.len()),
+            )?,
             partials: context.storage("partials", 0)?,
             reports: 1,
         })

@@ -103,7 +103,10 @@ impl Leaves {
         // A scene whose surfaces are diffuse or let light pass needs no models.
         let others = Self::DISCRETE | Self::STRAIGHT | Self::ATTRIBUTES | Self::SOLIDS;
         let models = self.0 & !others != 0;
-        named.chain(models.then_some("MODELS"))
+        let slopes = self.0 & Self::CHAINS != 0;
+        named
+            .chain(models.then_some("MODELS"))
+            .chain(slopes.then_some("ENVIRONMENT_SLOPES"))
     }
 }
 

@@ -16,6 +16,7 @@ pub mod records;
 pub mod shaders;
 mod splats;
 mod update;
+mod views;
 
 use std::ops::Range;
 
@@ -34,6 +35,7 @@ use crate::resident::field::FieldScene;
 use crate::resident::layout::{NO_REFERENCE, SceneRecord, SensorRecord};
 use crate::resident::paths::Estimator;
 use crate::resident::references::Pixels;
+use crate::resident::views::Views;
 use crate::resident::{Resident, Transport};
 use arrays::Arrays;
 use context::Context;
@@ -98,7 +100,7 @@ pub struct Gpu {
     /// Parameter of the radiance behind the scene.
     emitter: Option<usize>,
     passes: Passes,
-    /// Without values: they live on the device.
+    /// Without values, which live on the device, but for those of views.
     params: ParamSet,
     optimizer: Optimizer,
     arrays: Arrays,
@@ -154,6 +156,7 @@ impl Gpu {
             accumulation,
             subgroups,
             banks: 1,
+            views: false,
         })?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
         let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
@@ -194,8 +197,10 @@ impl Gpu {
     /// How gradients of parameters of these shapes are summed.
     fn accumulation_of(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> Accumulation {
         let has_many_additions = matches!(transport, Transport::Field(_) | Transport::Paths(_));
-        let few = |(shape, tuned): &(Shape, bool)| *tuned && shape.len() <= FEW;
-        match self.options.precise && has_many_additions && shapes.iter().any(few) {
+        // What rays send to views has sums of its own.
+        let of_views = |slot| views_of(transport).is_some_and(|views| views.slots().contains(&(slot as u32)));
+        let few = |(slot, (shape, tuned)): (usize, &(Shape, bool))| *tuned && shape.len() <= FEW && !of_views(slot);
+        match self.options.precise && has_many_additions && shapes.iter().enumerate().any(few) {
             true => whole(self.context.summary.wide_atomics && self.options.wide_atomics),
             false => self.accumulation,
         }
@@ -271,16 +276,6 @@ impl Device for Gpu {
 
     fn load(&mut self, mut resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
         resident.place_views(&params);
-        if let Some(path) = params
-            .parameters
-            .iter()
-            .find(|p| p.quantity.is_of_views() && p.tuning.is_some())
-        {
-            return Err(DeviceError::Unavailable(format!(
-                "`{}` cannot be optimised on a GPU: the CPU alone has derivatives by cameras; use --device cpu",
-                path.path
-            )));
-        }
         if let Transport::Paths(paths) = &resident.transport
             && paths.inverted.is_some()
         {
@@ -330,6 +325,9 @@ impl Device for Gpu {
         self.pipelines.follow(&resident);
         self.pipelines.set_accumulation(accumulation);
         self.pipelines.set_banks(plan.banks.len());
+        let views = views_of(&resident.transport);
+        self.pipelines
+            .set_views(views.is_some_and(|views| views.are_wanted(&params)));
         self.arrays = Arrays::new(&self.context, &resident, plan, accumulation, optimizer)?;
         self.passes = match resident.transport {
             Transport::Field(scene) => Passes::Field(scene),
@@ -479,6 +477,14 @@ impl Device for Gpu {
             Passes::Light(passes) => passes.arrays.bytes(),
         };
         self.arrays.bytes() + passes
+    }
+}
+
+/// The cameras of a scene that are parameters.
+fn views_of(transport: &Transport) -> Option<&Views> {
+    match transport {
+        Transport::Field(field) => field.views.as_ref(),
+        Transport::Paths(_) | Transport::Splats(_) | Transport::Light(_) => None,
     }
 }
 

@@ -9,7 +9,7 @@ use super::paths::PathPasses;
 use super::pieces::{ADJOINT_SAMPLES, DispatchSize, PATH_LOOKUPS, PRIMAL_SAMPLES, SOFTWARE_SAMPLES, path_lookups};
 use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, Slot, exposure};
 use super::shaders::{Binding, Kernel};
-use super::{Gpu, Passes};
+use super::{Gpu, Passes, views};
 use crate::device::units::Units;
 use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result, no_surfaces};
 use crate::kernels::loss::Loss;
@@ -213,7 +213,8 @@ impl Gpu {
     pub(super) fn finish_adjoint(&mut self, units: Units) -> Result<ReplayStats> {
         self.reduce_sums()?;
         self.collect_sums(units)?;
-        let bytes = self.context.download(&self.arrays.statistics, 0, 32)?;
+        let statistics = &self.arrays.statistics;
+        let bytes = self.context.download(statistics, 0, statistics.size())?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
         let faults = self
             .cluster
@@ -225,10 +226,9 @@ impl Gpu {
                 0 => "left the range of its sums",
                 _ => "is not finite",
             };
-            return Err(DeviceError::Overflow(format!(
-                "a gradient {what}; lower the learning rate, or bound the density away from zero"
-            )));
+            return Err(gradient_fault(what));
         }
+        self.add_to_views(&words, units)?;
         let wide = |at: usize| u64::from(words[at]) | u64::from(words[at + 1]) << 32;
         let own = ReplayStats {
             rays: wide(0),
@@ -244,6 +244,7 @@ impl Gpu {
         if let Some(kernel) = self.passes.table_kernel() {
             self.pipelines.prepare(&self.context, kernel)?;
         }
+        self.place_views(all)?;
         match &self.passes {
             Passes::Field(field) if field.slots.is_some() => self.occupancy_pass(),
             Passes::Field(_) | Passes::Splats(_) | Passes::Light(_) => Ok(()),
@@ -346,6 +347,7 @@ impl Gpu {
                 Launch {
                     sigma: self.slot(sigma),
                     sh: self.slot(sh),
+                    view_length: field.views.as_ref().map_or(1.0, views::length),
                     ..launch
                 }
             }
@@ -419,4 +421,11 @@ impl Gpu {
         }
         buffers
     }
+}
+
+/// What an adjoint pass says of a gradient that cannot be summed.
+pub(super) fn gradient_fault(what: &str) -> DeviceError {
+    DeviceError::Overflow(format!(
+        "a gradient {what}; lower the learning rate, or bound the density away from zero"
+    ))
 }

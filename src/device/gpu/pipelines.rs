@@ -86,6 +86,14 @@ impl Pipelines {
         }
     }
 
+    /// Follows whether cameras are refined: where that changes, the replay of a field is compiled anew.
+    pub(super) fn set_views(&mut self, views: bool) {
+        if views != self.dialect.views {
+            self.dialect.views = views;
+            self.compiled.remove(&Kernel::Backpropagate);
+        }
+    }
+
     /// Compiles a kernel, unless it is there.
     ///
     /// # Errors

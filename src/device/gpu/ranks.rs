@@ -145,7 +145,7 @@ fn float_sum(of_ranks: &mut dyn Iterator<Item = f32>) -> f32 {
 }
 
 /// The sum of the ranks' sums; where one of them or the total is an overflow, what `collect` takes for one.
-fn whole_sum(of_ranks: &mut dyn Iterator<Item = i64>) -> i64 {
+pub(super) fn whole_sum(of_ranks: &mut dyn Iterator<Item = i64>) -> i64 {
     let fits = |sum: i128| sum.unsigned_abs() < LIMIT.unsigned_abs().into();
     let (mut total, mut all_fit) = (0i128, true);
     for sum in of_ranks.map(i128::from) {

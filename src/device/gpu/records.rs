@@ -145,7 +145,10 @@ pub struct Launch {
     pub exposure: u32,
     /// Factor on the reference of a loss that scales both; that on the image is `loss_delta`.
     pub loss_scale: f32,
-    pub padding: [u32; 3],
+    /// Factor on what rays send to the places of their cameras, a power of two: about the world units in a unit of a pose's
+    /// translation, so that sums in whole numbers know no unit of length.
+    pub view_length: f32,
+    pub padding: [u32; 2],
 }
 
 /// Codes of [`Launch::exposure`].

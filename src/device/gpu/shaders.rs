@@ -32,6 +32,8 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/splat_parameters",
     "bind/splat_tile",
     "bind/statistics",
+    "bind/units",
+    "bind/view_sums",
     "transport/paths/adjoint",
     "transport/paths/aov",
     "transport/paths/chain",
@@ -66,9 +68,11 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/scene/phase",
     "transport/rays/pixel",
     "transport/field/radiance_field",
+    "transport/field/ray_adjoint",
     "transport/rays/random",
     "transport/rays/sampler",
     "transport/rays/sensor",
+    "transport/rays/view_adjoint",
     "transport/lookup/sh",
     "transport/scene/shape",
     "transport/scene/sky",
@@ -220,15 +224,18 @@ pub struct Dialect {
     pub subgroups: bool,
     /// Buffers that parameters are in.
     pub banks: usize,
+    /// Whether rays through a field send derivatives to their cameras.
+    pub views: bool,
 }
 
 impl Dialect {
-    /// Sums of this kind, without subgroups, and one buffer of parameters.
+    /// Sums of this kind, without subgroups, one buffer of parameters, and cameras that are known.
     pub fn plain(accumulation: Accumulation) -> Self {
         Self {
             accumulation,
             subgroups: false,
             banks: 1,
+            views: false,
         }
     }
 
@@ -239,12 +246,13 @@ impl Dialect {
             Accumulation::FixedPoint,
             Accumulation::FixedPoint64,
         ];
-        let others = [(false, 1), (true, 1), (false, 2), (true, 2)];
+        let others = (0..8).map(|bits| [0, 1, 2].map(|bit| bits >> bit & 1 == 1));
         accumulations.into_iter().flat_map(move |accumulation| {
-            others.map(|(subgroups, banks)| Self {
+            others.clone().map(move |[subgroups, two_banks, views]| Self {
                 accumulation,
                 subgroups,
-                banks,
+                banks: if two_banks { 2 } else { 1 },
+                views,
             })
         })
     }
@@ -495,6 +503,9 @@ impl Kernel {
         }
         if dialect.subgroups && self == Self::DerivativesSplats {
             defines.push("SUBGROUPS");
+        }
+        if dialect.views && self == Self::Backpropagate {
+            defines.extend(["VIEWS", "ENVIRONMENT_SLOPES"]);
         }
         if dialect.banks > 1 && self.sees_banks() {
             defines.push("TWO_BANKS");

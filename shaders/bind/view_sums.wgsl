@@ -1,0 +1,23 @@
+// What the rays of a view send to it, summed behind the counters of an adjoint pass, however gradients are summed. The numbers
+// are few and have many contributions, so that each sum is a whole number of 64 bits, in two words.
+
+#import bind/launch
+#import bind/statistics
+#import bind/units
+#import common/fixed
+
+// Where the first view's sums begin, and how many a view has.
+const VIEW_SUMS: u32 = 8u;
+const VIEW_NUMBERS: u32 = 8u;
+
+// Adds to one of a view's sums.
+fn view_add(view: u32, number: u32, value: f32) {
+    let words = fixed_from_f32(gradient_scaled(value, gradient_units(0)));
+    let at = VIEW_SUMS + 2u * (VIEW_NUMBERS * view + number);
+    let low = atomicAdd(&statistics[at], words.x);
+    let carry = select(0u, 1u, low + words.x < low);
+    // Looks at the sum before the contribution, as for gradients.
+    if fixed_alarm(atomicAdd(&statistics[at + 1u], words.y + carry)) {
+        atomicOr(&statistics[STATISTICS_FAULTS], FAULT_OVERFLOW);
+    }
+}
