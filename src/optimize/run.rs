@@ -269,10 +269,12 @@ impl<'a> Run<'a> {
 
     /// Lets the observer look, and waits for as long as it wants.
     fn attend(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        let mut waited = false;
         while !self.job.stop.load(Ordering::SeqCst) {
             match self.job.observer.attend(self.device)? {
                 Wish::GoOn => break,
-                Wish::Wait => {}
+                Wish::Wait => waited = true,
                 Wish::Save => {
                     let saved = self.save().and_then(|()| self.finish_saving());
                     self.pass_over_lack_of_room(saved)?;
@@ -281,6 +283,10 @@ impl<'a> Run<'a> {
                     }
                 }
             }
+        }
+        if waited {
+            self.begun += begun.elapsed();
+            self.progress.go_on(begun.elapsed());
         }
         Ok(())
     }

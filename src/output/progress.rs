@@ -111,6 +111,11 @@ impl Progress {
         }
     }
 
+    /// The iterations go on after a pause, which counts for none of them.
+    pub fn go_on(&mut self, pause: Duration) {
+        self.last_end += pause;
+    }
+
     /// One iteration is done.
     pub fn iteration(&mut self, figures: &Figures) {
         let seconds = self.last_end.elapsed().as_secs_f64();
@@ -347,6 +352,12 @@ mod tests {
             progress.iteration(&of(i, Value::Null));
             assert!(progress.last_end >= before && progress.pace.is_some());
         }
+        // A pause, longer than what has passed since it began, leaves nothing.
+        let mut progress = Progress::new(Style::Quiet);
+        progress.begin(0, 34);
+        progress.go_on(Duration::from_secs(3600));
+        progress.iteration(&of(1, Value::Null));
+        assert_eq!(progress.pace, Some(0.0));
         assert_eq!(
             summary(&of(40, Value::Null), 0.0, 34),
             "loss 1.2500e-2  PSNR ∞ dB  1000000000.0 it/s  0 s left"

@@ -129,7 +129,11 @@ fn what_moves_is_exported_where_it_has_moved_to() {
     let before = scene.world.surfaces[1].geometry.mesh().expect("a mesh");
     let output = folder.path().join("a.xml");
     export(&mut scene, &params, &output);
+    // Variants of Mitsuba that differentiate nothing have no `prb`, whose paths have six edges where none are told.
+    let text = std::fs::read_to_string(&output).expect("written");
+    assert!(text.contains(r#"<integrator type="path""#), "{text}");
     let again = back(&output);
+    assert_eq!(again.integrator.max_depth, Some(6));
     let [ball, sheet] = &again.world.surfaces[..] else {
         panic!("two shapes")
     };

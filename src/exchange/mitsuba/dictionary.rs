@@ -101,7 +101,8 @@ fn nested(object: &mut Map<String, Value>) -> Option<&mut Value> {
     object.values_mut().find(|value| value.is_object())
 }
 
-/// Replaces names of integrators that only this program has by those of the same picture.
+/// Replaces names of integrators that only this program has, or Mitsuba in its differentiable variants alone, by those of the
+/// same picture that all of its variants have. Depths are written out, so that no default of another name is taken.
 fn put_integrator(integrator: &Integrator, root: &mut Map<String, Value>, notes: &mut Vec<String>) {
     for value in root.values_mut() {
         let object = match value["type"].as_str() {
@@ -112,7 +113,7 @@ fn put_integrator(integrator: &Integrator, root: &mut Map<String, Value>, notes:
             _ => value,
         };
         let name = match object["type"].as_str() {
-            Some("ad" | "rb" | "prb_attached") => "prb",
+            Some("ad" | "rb" | "prb" | "prb_basic" | "prb_attached") => "path",
             Some("prbvolpath" | "advolpath" | "rbvolpath") => "volpath",
             _ => continue,
         };
