@@ -189,7 +189,7 @@ impl Gpu {
             optimizer,
             arrays,
             context,
-            rendered: vec![0..0],
+            rendered: vec![Range::default()],
             largest_adjoint: 0.0,
         })
     }
