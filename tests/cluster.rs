@@ -261,6 +261,12 @@ fn splats_have_the_same_bits_for_any_number_of_ranks() {
     SPLATS.hold_bits();
 }
 
+#[test]
+fn light_has_the_same_bits_for_any_number_of_ranks() {
+    CAUSTIC.hold_bits();
+    BENT_LIGHT.hold_bits();
+}
+
 /// A run is stopped at a rank and goes on with others; the schedule is that of the whole run from the beginning.
 #[test]
 fn a_run_goes_on_with_another_number_of_ranks() {
@@ -386,6 +392,10 @@ fn renders_have_the_same_bits_for_any_number_of_ranks() {
         ("smoke_five_views.json", &["--sensor", "all", "--spp", "2"][..]),
         ("kinds.json", &["--spp", "2"]),
         ("kinds.json", &["--turntable", "2", "--spp", "1"]),
+        (
+            "../tests/data/peer/scenes/painted_lamp.json",
+            &["--set", "integrator.type=ptracer", "--spp", "1"],
+        ),
     ] {
         let render = |count: usize| {
             let folder = root.path().join(format!("{name}{count}{}", more.len()));

@@ -4,13 +4,13 @@
 
 use rayon::prelude::*;
 
-use super::passes::{bands, check, is_of};
-use super::sheet::Sheet;
-use crate::device::Result;
+use super::passes::{bands, is_of};
+use super::sheet::{Sheet, sum_over_ranks};
 use crate::device::cpu::chunk::{CHUNK, Place, chunks};
 use crate::device::cpu::frame::{Frame, MASKED};
 use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::paths::passes::{PathPasses, Values};
+use crate::device::{Result, check_whole_views};
 use crate::resident::layout::SensorRecord;
 use crate::resident::paths::LightTracer;
 use crate::transport::light::lens::Lens;
@@ -25,7 +25,7 @@ impl PathPasses {
         let Some(tracer) = &self.scene.light_tracer else {
             return Ok(());
         };
-        check(inputs, pass.batch)?;
+        check_whole_views(pass.batch)?;
         let of_batch = chunks(&inputs.sensors, pass.batch);
         for (slot, &sensor) in pass.batch.table.sensors.iter().enumerate() {
             let record = &inputs.sensors[sensor as usize];
@@ -57,7 +57,7 @@ impl PathPasses {
         Ok(())
     }
 
-    /// The films of all bands of a view.
+    /// The films of all bands of a view; of several ranks their sum.
     fn trace_view(&self, inputs: &Inputs, pass: Pass, tracer: &LightTracer, sensor: u32) -> Vec<Sheet> {
         let record = &inputs.sensors[sensor as usize];
         let SensorRecord { width, height, .. } = *record;
@@ -86,6 +86,14 @@ impl PathPasses {
             }
             sheet
         };
-        (0..count).into_par_iter().map(follow).collect()
+        let own = inputs.cluster.share(count as usize, 1);
+        let sheets = own.into_par_iter().map(|band| follow(band as u32)).collect();
+        match inputs.cluster.is_single() {
+            true => sheets,
+            false => {
+                let total = Sheet::new([width, height], filter.radius);
+                vec![sum_over_ranks(inputs.cluster, &sheets, total)]
+            }
+        }
     }
 }

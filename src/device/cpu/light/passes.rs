@@ -1,15 +1,19 @@
 //! The passes of light tracing. The light is cut into bands of rows whose number is fixed; each has a film of its own, and films
-//! are summed in the order of the bands, so that the number of threads changes no bit.
+//! are summed in the order of the bands, so that neither the number of threads nor that of ranks, which are dealt the bands,
+//! changes a bit.
+
+use std::borrow::Cow;
 
 use rayon::prelude::*;
 
 use super::band::{Band, GradientPart};
-use super::sheet::Sheet;
+use super::sheet::{Sheet, sum_over_ranks};
+use crate::cluster::Cluster;
 use crate::device::cpu::chunk::{CHUNK, Place, chunks};
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::update::Updates;
-use crate::device::{Batch, DeviceError, ReplayStats, Result, check_whole_views};
+use crate::device::{ReplayStats, Result, check_whole_views};
 use crate::each::EachEntry;
 use crate::resident::light::{Film, LightScene};
 use crate::resident::optics::OpticRecord;
@@ -76,7 +80,7 @@ impl LightPasses {
 
     /// Splats whole views.
     pub(in crate::device::cpu) fn render(&mut self, inputs: &Inputs, pass: Pass, frame: &mut Frame) -> Result<()> {
-        check(inputs, pass.batch)?;
+        check_whole_views(pass.batch)?;
         let of_batch = chunks(&inputs.sensors, pass.batch);
         let image = frame.begin(of_batch.len());
         let index = padded_index(&self.scene, inputs);
@@ -86,16 +90,26 @@ impl LightPasses {
                 OpticRecord::Slab(slab) => {
                     let heights = heights(&self.scene, inputs);
                     let optic = SlabOptic { slab, heights };
-                    splat(&mut self.sheets, &paths(&self.scene, &optic, film, pass, sensor), &film);
+                    let bands = own_paths(&self.scene, &optic, film, (inputs.cluster, pass), sensor);
+                    splat(&mut self.sheets, &bands, &film);
                 }
                 OpticRecord::Cube(cube) => {
                     let index = self::index(&self.scene, &index);
                     let optic = CubeOptic { cube, index };
-                    splat(&mut self.sheets, &paths(&self.scene, &optic, film, pass, sensor), &film);
+                    let bands = own_paths(&self.scene, &optic, film, (inputs.cluster, pass), sensor);
+                    splat(&mut self.sheets, &bands, &film);
                 }
             }
             let exposure = exposure(&film, pass.spp);
-            let (side, sheets) = (Sheet::of(&film), &self.sheets);
+            let side = Sheet::of(&film);
+            let joined;
+            let sheets = match inputs.cluster.is_single() {
+                true => &self.sheets[..],
+                false => {
+                    joined = [sum_over_ranks(inputs.cluster, &self.sheets, Sheet::of(&film))];
+                    &joined
+                }
+            };
             let chunked = image.par_chunks_mut(CHUNK).zip(&of_batch);
             chunked.for_each(|(image, chunk)| {
                 for Place { place, pixel, .. } in chunk.pixels(&inputs.sensors, pass.batch, pass.keys) {
@@ -125,13 +139,14 @@ impl LightPasses {
         adjoint: &[[f32; 3]],
         updates: &mut Updates,
     ) -> Result<ReplayStats> {
-        check(inputs, pass.batch)?;
+        check_whole_views(pass.batch)?;
         let slot = self.scene.parameter;
         let mut stats = ReplayStats::default();
         if updates.gradients[slot].is_empty() {
             return Ok(stats);
         }
         let of_batch = chunks(&inputs.sensors, pass.batch);
+        let adjoint = &of_all_chunks(inputs.cluster, adjoint)[..];
         let index = padded_index(&self.scene, inputs);
         let mut sent = 0;
         for (view, &sensor) in pass.batch.table.sensors.iter().enumerate() {
@@ -154,14 +169,16 @@ impl LightPasses {
                 OpticRecord::Slab(slab) => {
                     let heights = heights(&self.scene, inputs);
                     let optic = SlabOptic { slab, heights };
-                    let found = gather(&paths(&self.scene, &optic, film, pass, sensor), &sheet);
+                    let bands = own_paths(&self.scene, &optic, film, (inputs.cluster, pass), sensor);
+                    let found = of_all_ranks(inputs.cluster, gather(&bands, &sheet));
                     found.iter().for_each(|part| add(&mut gradient[part.first..], part));
                     found.iter().map(|part| part.values.len()).sum::<usize>()
                 }
                 OpticRecord::Cube(cube) => {
                     let index = self::index(&self.scene, &index);
                     let optic = CubeOptic { cube, index };
-                    let mut found = gather(&paths(&self.scene, &optic, film, pass, sensor), &sheet).into_iter();
+                    let bands = own_paths(&self.scene, &optic, film, (inputs.cluster, pass), sensor);
+                    let mut found = of_all_ranks(inputs.cluster, gather(&bands, &sheet)).into_iter();
                     let count = found.len();
                     let mut sum = found.next().map_or_else(Vec::new, |part| part.values);
                     found.for_each(|part| add(&mut sum, &part));
@@ -249,8 +266,14 @@ fn index<'a>(scene: &LightScene, values: &'a [f32]) -> Index<'a, f32> {
     }
 }
 
-/// The bands of a view, in order.
-fn paths<'a, O>(scene: &'a LightScene, optic: &'a O, film: Film<'a>, pass: Pass, sensor: u32) -> Vec<Band<'a, O>> {
+/// The bands of a view that this rank follows, in order.
+fn own_paths<'a, O>(
+    scene: &'a LightScene,
+    optic: &'a O,
+    film: Film<'a>,
+    (cluster, pass): (Cluster, Pass),
+    sensor: u32,
+) -> Vec<Band<'a, O>> {
     let count = bands([film.width, film.height], film.filter.radius) as u32;
     let edge = |band: u32| (u64::from(band) * u64::from(film.height) / u64::from(count)) as u32;
     let of = |band| Band {
@@ -262,15 +285,35 @@ fn paths<'a, O>(scene: &'a LightScene, optic: &'a O, film: Film<'a>, pass: Pass,
         spp: pass.spp,
         rows: [edge(band), edge(band + 1)],
     };
-    (0..count).map(of).collect()
+    let own = cluster.share(count as usize, 1);
+    own.map(|band| of(band as u32)).collect()
 }
 
-pub(super) fn check(inputs: &Inputs, batch: &Batch) -> Result<()> {
-    check_whole_views(batch)?;
-    if !inputs.cluster.is_single() {
-        return Err(DeviceError::Unavailable(
-            "`ptracer` runs in one process: start one rank alone".into(),
-        ));
+/// The derivatives by the pixels of all ranks' chunks; each rank has compared its own.
+fn of_all_chunks(cluster: Cluster, adjoint: &[[f32; 3]]) -> Cow<'_, [[f32; 3]]> {
+    if cluster.is_single() {
+        return adjoint.into();
     }
-    Ok(())
+    let mut all = adjoint.to_vec();
+    cluster.assemble(&mut all, CHUNK);
+    all.into()
+}
+
+/// What the bands of all ranks have found, in the order of the bands.
+fn of_all_ranks(cluster: Cluster, own: Vec<GradientPart>) -> Vec<GradientPart> {
+    if cluster.is_single() {
+        return own;
+    }
+    let places: Vec<[u64; 2]> = own
+        .iter()
+        .map(|part| [part.first as u64, part.values.len() as u64])
+        .collect();
+    let values: Vec<f32> = own.into_iter().flat_map(|part| part.values).collect();
+    let (places, values) = (cluster.concat(&places).concat(), cluster.concat(&values).concat());
+    let mut values = values.into_iter();
+    let part = |[first, length]: [u64; 2]| GradientPart {
+        first: first as usize,
+        values: values.by_ref().take(length as usize).collect(),
+    };
+    places.into_iter().map(part).collect()
 }

@@ -1,5 +1,6 @@
 //! A film that light is splatted onto.
 
+use crate::cluster::Cluster;
 use crate::each::EachEntry;
 use crate::resident::light::{Film, MAX_TAPS, SplatFilter};
 use crate::transport::light::splat::{Taps, taps};
@@ -95,4 +96,26 @@ impl Sheet {
             false => self.splat::<MAX_TAPS>(filter, place, color),
         }
     }
+}
+
+/// The sum of the films of all bands, in the order of the bands, of which each rank has its share; `total` is of their size.
+pub(super) fn sum_over_ranks(cluster: Cluster, own: &[Sheet], mut total: Sheet) -> Sheet {
+    let count = total.pixels.len();
+    // Each rank sums a run of pixels over all bands.
+    let to = |rank: usize| {
+        let run = cluster.share_of(rank, count, 1);
+        own.iter()
+            .flat_map(|sheet| sheet.pixels[run.clone()].iter().copied())
+            .collect()
+    };
+    let arrived = cluster.all_to_all(&(0..cluster.size()).map(to).collect::<Vec<_>>());
+    let mut sums = vec![[0f32; 4]; cluster.share(count, 1).len()];
+    let length = sums.len().max(1);
+    for band in arrived.iter().flat_map(|of_rank| of_rank.chunks(length)) {
+        for (sum, pixel) in sums.iter_mut().zip(band) {
+            (0..3).for_each(|c| sum[c] += pixel[c]);
+        }
+    }
+    total.pixels = cluster.join_shares(&sums, count, 1);
+    total
 }
