@@ -282,7 +282,7 @@ fn a_run_goes_on_with_another_number_of_ranks() {
     }
 }
 
-/// Rank 0 keeps the moments of its part of the grids, which is at most that of two ranks of those that there are and a
+/// Rank 0 keeps the moments of its part of the grids, which here is at most that of two ranks of those that there are and a
 /// layer of bricks, and nothing of the others'.
 #[test]
 fn moments_of_a_field_are_kept_in_parts() {

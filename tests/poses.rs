@@ -7,6 +7,7 @@ use cameras::{table, uniform};
 use prbopt::device::cpu::Cpu;
 use prbopt::gradcheck::field::views::{NUMBERS, ViewsObjective};
 use prbopt::gradcheck::{Options, Weighting, check};
+use prbopt::params::Quantity;
 use prbopt::scene::parse;
 use prbopt::transport::number::Number;
 use prbopt::transport::number::dual::Dual;
