@@ -11,8 +11,9 @@ use super::update::Updates;
 use crate::cluster::{Cluster, Plain};
 use crate::transport::lookup::prefetch::prefetch_line;
 
-/// Entries of each rank whose values are sent at a time: what is packed and what arrives stays in the second cache.
-const ROUND: usize = 1 << 16;
+/// Entries of each rank of which those that have changed are sent at a time, so that what is packed and what arrives stays in a
+/// cache.
+const ROUND: usize = 1 << 18;
 
 /// Blocks between the one that is copied and the one that is asked for from memory.
 const BLOCKS_AHEAD: usize = 8;
@@ -215,6 +216,16 @@ impl Updates {
     pub(super) fn share_values(&mut self, index: usize, values: &mut [f32], stepped: &[u8]) {
         let Some(holding) = &self.holdings[index] else { return };
         let (cluster, own) = (holding.cluster, holding.own());
+        // Before ranks wait for each other: who has stepped less has more to zero.
+        let (gradient, activity) = (&mut self.gradients[index], &self.activity[index]);
+        gradient
+            .par_chunks_mut(BLOCK)
+            .enumerate()
+            .for_each(|(block, gradient)| {
+                if !own.contains(&(block * BLOCK)) && activity.forget(block) {
+                    gradient.fill(0.0);
+                }
+            });
         let all = holding.concat(stepped, |rank| blocks(&holding.steps(rank)).len());
         let longest = (0..cluster.size()).map(|rank| holding.steps(rank).len()).max();
         let (mut sent, mut arrived) = (Vec::new(), Vec::new());
@@ -255,15 +266,6 @@ impl Updates {
         if let Some(holding) = &mut self.holdings[index] {
             holding.changed = all;
         }
-        let (gradient, activity) = (&mut self.gradients[index], &self.activity[index]);
-        gradient
-            .par_chunks_mut(BLOCK)
-            .enumerate()
-            .for_each(|(block, gradient)| {
-                if !own.contains(&(block * BLOCK)) && activity.forget(block) {
-                    gradient.fill(0.0);
-                }
-            });
     }
 }
 
