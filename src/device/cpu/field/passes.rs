@@ -68,8 +68,9 @@ impl FieldPasses {
             count_changed(bricks, size, updates.changed_blocks(slot), &mut changed);
         }
         let weights = weights(&records, &changed);
-        let shares = Shares::new(cluster, bricks, &weights);
-        let is_even = |before: &Shares| before.heaviest(&weights) as f64 <= UNEVEN * shares.heaviest(&weights) as f64;
+        let [texels, other] = sizes.map(|size| size[2]);
+        let shares = Shares::new(cluster, bricks, texels.min(other), &weights);
+        let is_even = |before: &Shares| before.heaviest(&weights) <= UNEVEN * shares.heaviest(&weights);
         if self
             .shares
             .as_ref()

@@ -1,7 +1,6 @@
-//! Summing a field's gradient on several ranks. Each owns the texels of some layers of bricks along z, of the grids'
-//! densities and colours alike, and is sent the records of the bricks that reach them: those layers and the next on either
-//! side. It sums them in the order in which one process does. What it finds for texels that it does not own is not whole,
-//! and is never read.
+//! Summing a field's gradient on several ranks. Each owns the texels of a range along z, of the grids' densities and colours
+//! alike, and is sent the records of the layers of bricks that reach them. It sums them in the order in which one process does.
+//! What it finds for texels that it does not own is not whole, and is never read.
 
 use std::ops::Range;
 
@@ -18,27 +17,35 @@ use crate::transport::lookup::sh::Basis;
 pub(super) struct Shares {
     cluster: Cluster,
     bricks: Bricks,
-    /// For each rank the first of its layers of bricks; one more is the end.
-    cuts: Vec<u32>,
+    /// For each rank where its texels begin along z, in bricks; one more is the end.
+    cuts: Vec<f64>,
+    /// How far records reach along z, in bricks: a texel of the coarser grid.
+    reach: f64,
 }
 
 impl Shares {
-    /// Gives each rank layers of about the same weight.
-    pub(super) fn new(cluster: Cluster, bricks: Bricks, weights: &[u64]) -> Self {
+    /// Gives each rank texels of about the same weight, of which each layer of bricks has its own. No rank needs more than one
+    /// layer beside others if cuts are a texel from the ends of layers, so that this is where they are.
+    pub(super) fn new(cluster: Cluster, bricks: Bricks, texels: u32, weights: &[u64]) -> Self {
+        let reach = 1.01 * f64::from(bricks.count[2]) / f64::from(texels);
         let total: u64 = weights.iter().sum();
-        let size = cluster.size() as u64;
-        let (mut cuts, mut passed) = (vec![0], 0);
-        for (z, weight) in (0..).zip(weights) {
-            // A layer belongs to the rank whose part its middle lies in.
-            while (cuts.len() as u64) < size && (2 * passed + weight) * size >= 2 * total * cuts.len() as u64 {
-                cuts.push(z);
+        let (mut cuts, mut passed) = (vec![0.0], 0);
+        for (z, &weight) in weights.iter().enumerate() {
+            let target = |rank: usize| total as f64 * rank as f64 / cluster.size() as f64;
+            while cuts.len() < cluster.size() && (passed + weight) as f64 >= target(cuts.len()) {
+                let within = (target(cuts.len()) - passed as f64) / weight.max(1) as f64;
+                cuts.push(z as f64 + within.max(reach).min(1.0 - reach));
             }
             passed += weight;
         }
-        let layers = bricks.count[2];
-        cuts.resize(cluster.size(), layers);
-        cuts.push(layers);
-        Self { cluster, bricks, cuts }
+        cuts.resize(cluster.size(), f64::INFINITY);
+        cuts.push(f64::INFINITY);
+        Self {
+            cluster,
+            bricks,
+            cuts,
+            reach,
+        }
     }
 
     /// Whether these are the bricks that are dealt out.
@@ -47,20 +54,26 @@ impl Shares {
     }
 
     /// The weight of the rank that has most.
-    pub(super) fn heaviest(&self, weights: &[u64]) -> u64 {
-        let of_rank = |cut: &[u32]| weights[cut[0] as usize..cut[1] as usize].iter().sum();
-        self.cuts.windows(2).map(of_rank).max().unwrap_or(0)
+    pub(super) fn heaviest(&self, weights: &[u64]) -> f64 {
+        let of_layer = |cut: &[f64], z: usize| (cut[1].min(z as f64 + 1.0) - cut[0].max(z as f64)).max(0.0);
+        let of_rank = |cut: &[f64]| {
+            let layers = weights.iter().enumerate();
+            layers.map(|(z, weight)| *weight as f64 * of_layer(cut, z)).sum()
+        };
+        self.cuts.windows(2).map(of_rank).fold(0.0, f64::max)
     }
 
     /// The bricks whose records a rank needs.
     fn needed(&self, rank: usize) -> Range<u32> {
         let [across, down, layers] = self.bricks.count;
         let (begin, end) = (self.cuts[rank], self.cuts[rank + 1]);
-        if begin == end {
+        if begin >= end {
             return 0..0;
         }
+        let first = (begin - self.reach).max(0.0) as u32;
+        let last = (end + self.reach).min(f64::from(layers) - 1.0) as u32;
         let layer = across * down;
-        begin.saturating_sub(1) * layer..(end + 1).min(layers) * layer
+        first * layer..(last + 1) * layer
     }
 
     /// The bricks whose records this rank sums.
@@ -106,34 +119,27 @@ impl Shares {
     /// For each rank the first of a grid's entries that it owns; one more is the end.
     pub(super) fn entries(&self, size: [u32; 4]) -> Vec<usize> {
         let [nx, ny, nz, channels] = size.each(|n| n as usize);
-        let below = |rank: usize| (0..nz).filter(|&z| self.owner_of_layer(z, nz) < rank).count();
+        let is_below = |z: usize, rank: usize| place_in_bricks(self.bricks, z, nz) < self.cuts[rank];
+        let below = |rank: usize| (0..nz).filter(|&z| is_below(z, rank)).count();
         (0..=self.cluster.size())
             .map(|rank| below(rank) * nx * ny * channels)
             .collect()
     }
-
-    /// The rank that owns a layer of texels of a grid with so many: that of the layer of bricks that holds its centres.
-    /// Records that reach a texel are at most one texel from its centre, and bricks are three texels long at least.
-    fn owner_of_layer(&self, z: usize, texels: usize) -> usize {
-        let layer = layer_of_bricks(self.bricks, z, texels);
-        self.cuts.partition_point(|cut| *cut <= layer) - 1
-    }
 }
 
-/// The layer of bricks that holds the centres of a layer of texels.
-fn layer_of_bricks(bricks: Bricks, z: usize, texels: usize) -> u32 {
-    let p = (z as f32 + 0.5) / texels as f32;
-    let [key] = bricks.keys(&[[0.0], [0.0], [p]]);
-    let [across, down, _] = bricks.count;
-    (key >> super::bricks::CELL_BITS) / (across * down)
+/// Where the centres of a layer of texels lie along z, in bricks.
+fn place_in_bricks(bricks: Bricks, z: usize, texels: usize) -> f64 {
+    (z as f64 + 0.5) / texels as f64 * f64::from(bricks.count[2]) + f64::from(bricks.shift[2])
 }
 
 /// Adds the blocks of a grid's entries that were changed to the counts of the layers of bricks that they begin in.
 pub(super) fn count_changed(bricks: Bricks, size: [u32; 4], changed: &[u8], counts: &mut [u64]) {
     let [nx, ny, nz, channels] = size.each(|n| n as usize);
-    let layers: Vec<u32> = (0..nz).map(|z| layer_of_bricks(bricks, z, nz)).collect();
+    let last = counts.len() - 1;
+    let layer = |z: usize| (place_in_bricks(bricks, z, nz) as usize).min(last);
+    let layers: Vec<usize> = (0..nz).map(layer).collect();
     for (block, _) in changed.iter().enumerate().filter(|(_, changed)| **changed != 0) {
-        counts[layers[block * BLOCK / (nx * ny * channels)] as usize] += 1;
+        counts[layers[block * BLOCK / (nx * ny * channels)]] += 1;
     }
 }
 
