@@ -285,8 +285,9 @@ impl<'a> Run<'a> {
             }
         }
         if waited {
-            self.begun += begun.elapsed();
-            self.progress.go_on(begun.elapsed());
+            let pause = begun.elapsed();
+            self.begun += pause;
+            self.progress.go_on(pause);
         }
         Ok(())
     }

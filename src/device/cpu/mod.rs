@@ -153,10 +153,10 @@ impl Device for Cpu {
 
     fn check_fits(&self, transport: &Transport, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
         let needed = parameter_bytes(shapes.iter().copied(), optimizer);
-        // Ranks keep a part each of the moments of fields.
+        // A rank keeps at most three parts of the moments of fields (`field/ranks.rs`).
         let ranks = self.inputs.cluster.size() as u64;
         let others = match transport {
-            Transport::Field(_) => moment_bytes(shapes.iter().copied(), optimizer) / ranks * (ranks - 1),
+            Transport::Field(_) => moment_bytes(shapes.iter().copied(), optimizer) / ranks * ranks.saturating_sub(3),
             _ => 0,
         };
         memory::check_fits(needed - others)

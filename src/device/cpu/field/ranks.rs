@@ -24,8 +24,8 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Gives each rank texels of about the same weight, of which each layer of bricks has its own. No rank needs more than one
-    /// layer beside others if cuts are a texel from the ends of layers, so that this is where they are.
+    /// Gives each rank texels of about the same weight; `weights` are those of the layers of bricks. A cut that is a texel or
+    /// more from both ends of its layer has no other layer summed by two ranks, so that all are.
     pub(super) fn new(cluster: Cluster, bricks: Bricks, texels: u32, weights: &[u64]) -> Self {
         let reach = 1.01 * f64::from(bricks.count[2]) / f64::from(texels);
         let total: u64 = weights.iter().sum();
