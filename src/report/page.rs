@@ -114,6 +114,9 @@ fn body(runs: &[RunData], views: &[ViewShown], running: bool) -> String {
     html += &legend(runs);
     html += &curves(runs, views);
     html += "<h2>What was recovered</h2>\n";
+    if runs.iter().all(|run| run.parameters.is_empty()) {
+        html += "<p class=\"note\">Nothing is saved yet: a run's first checkpoint has its parameters, and so has its end.</p>\n";
+    }
     html += &numbers(runs);
     html += "<div id=\"grids\"></div>\n";
     html += &parameter_histograms(runs);
