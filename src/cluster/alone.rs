@@ -16,6 +16,14 @@ pub(super) fn all_to_all(_: &[u8], _: &[usize], _: &mut [u8], _: &[usize]) {
     unreachable!("a single rank sends nothing")
 }
 
+pub(super) fn tell_others(_: &[u8], _: usize, _: &mut [u8], _: &[usize]) {
+    unreachable!("a single rank sends nothing")
+}
+
+pub(super) fn exchange_shares(_: &[u8], _: &[std::ops::Range<usize>], _: usize, _: &mut [u8]) {
+    unreachable!("a single rank sends nothing")
+}
+
 pub(super) fn broadcast(_: &mut [u8]) {
     unreachable!("a single rank sends nothing")
 }

@@ -101,6 +101,17 @@ impl Cluster {
         }
     }
 
+    /// A rank as it would be among so many, to ask who does what.
+    #[cfg(test)]
+    pub(crate) const fn of(size: usize, rank: usize) -> Self {
+        Self {
+            rank,
+            size,
+            local: rank,
+            message: MESSAGE,
+        }
+    }
+
     /// The ranks of this process's job.
     pub fn world() -> Self {
         WORLD.get().copied().unwrap_or(Self::single())
@@ -258,17 +269,21 @@ impl Cluster {
         parts
     }
 
-    /// [`Self::concat_lengths`], one part after the other in `all`, whose memory is used again.
-    pub fn concat_into<T: Plain>(self, part: &[T], lengths: &[usize], all: &mut Vec<T>) {
-        let counts: Vec<usize> = lengths.iter().map(|length| length * size_of::<T>()).collect();
-        all.resize(lengths.iter().sum(), T::zeroed());
+    /// [`Self::concat_lengths`] of the other ranks' parts, one after the other in `others`, whose memory is used again.
+    pub fn tell_others<T: Plain>(self, part: &[T], lengths: &[usize], others: &mut Vec<T>) {
         if self.is_single() {
-            all.copy_from_slice(part);
-        } else if counts.iter().all(|count| *count <= self.message) {
-            wire::all_gather(bytemuck::cast_slice(part), bytemuck_mut(all), &counts);
-        } else {
-            all.copy_from_slice(&self.concat_lengths(part, lengths).concat());
+            return others.clear();
         }
+        let mut counts: Vec<usize> = lengths.iter().map(|length| length * size_of::<T>()).collect();
+        if counts.iter().any(|count| *count > self.message) {
+            let mut parts = self.concat_lengths(part, lengths);
+            parts[self.rank].clear();
+            *others = parts.concat();
+            return;
+        }
+        counts[self.rank] = 0;
+        others.resize(counts.iter().sum::<usize>() / size_of::<T>(), T::zeroed());
+        wire::tell_others(bytemuck::cast_slice(part), self.rank, bytemuck_mut(others), &counts);
     }
 
     /// Sends part `r` to rank `r`, and returns what all ranks have sent to this one, rank by rank.
@@ -300,6 +315,31 @@ impl Cluster {
             });
         }
         received
+    }
+
+    /// Sends each other rank its share of an array that all ranks have, and has in `received`, whose memory is used again, what
+    /// the others have of this rank's, rank by rank.
+    pub fn exchange_shares<T: Plain>(self, all: &[T], shares: &[Range<usize>], received: &mut Vec<T>) {
+        received.clear();
+        if self.is_single() {
+            return;
+        }
+        let own = shares[self.rank].len();
+        if size_of_val(all) > self.message {
+            let part = |rank: usize| {
+                if rank == self.rank {
+                    &[]
+                } else {
+                    &all[shares[rank].clone()]
+                }
+            };
+            let parts: Vec<Vec<T>> = (0..self.size).map(|rank| part(rank).to_vec()).collect();
+            return self.all_to_all(&parts).iter().for_each(|part| received.extend(part));
+        }
+        received.resize(own * (self.size - 1), T::zeroed());
+        let bytes = |range: &Range<usize>| range.start * size_of::<T>()..range.end * size_of::<T>();
+        let sent: Vec<Range<usize>> = shares.iter().map(bytes).collect();
+        wire::exchange_shares(bytemuck::cast_slice(all), &sent, self.rank, bytemuck_mut(received));
     }
 
     /// Completes an array whose pieces of `length` elements were made by the ranks that own them.

@@ -1,5 +1,7 @@
 //! The system's MPI: bytes to and from other ranks.
 
+use std::ops::Range;
+
 use mpi::Threading;
 use mpi::datatype::{Partition, PartitionMut};
 use mpi::environment::Universe;
@@ -93,6 +95,31 @@ pub(super) fn all_to_all(send: &[u8], sent: &[usize], received: &mut [u8], expec
     let [counts, places] = counts_and_places(expected);
     let mut spare = [0];
     let mut received = PartitionMut::new(placed_mut(received, &mut spare), counts, places);
+    SimpleCommunicator::world().all_to_all_varcount_into(&send, &mut received);
+}
+
+/// Sends the same bytes to all ranks but this one, and receives theirs, rank by rank; `expected` are their bytes.
+pub(super) fn tell_others(send: &[u8], rank: usize, received: &mut [u8], expected: &[usize]) {
+    let mut sent = vec![send.len() as i32; expected.len()];
+    sent[rank] = 0;
+    let send = Partition::new(placed(send), sent, vec![0; expected.len()]);
+    let [counts, places] = counts_and_places(expected);
+    let mut spare = [0];
+    let mut received = PartitionMut::new(placed_mut(received, &mut spare), counts, places);
+    SimpleCommunicator::world().all_to_all_varcount_into(&send, &mut received);
+}
+
+/// Sends each rank but this one its range of bytes, and receives theirs of this rank's, rank by rank.
+pub(super) fn exchange_shares(all: &[u8], shares: &[Range<usize>], rank: usize, received: &mut [u8]) {
+    let mut sent: Vec<i32> = shares.iter().map(|share| share.len() as i32).collect();
+    sent[rank] = 0;
+    let places: Vec<i32> = shares.iter().map(|share| share.start as i32).collect();
+    let send = Partition::new(placed(all), sent, places);
+    let mut expected = vec![shares[rank].len(); shares.len()];
+    expected[rank] = 0;
+    let [expected, places] = counts_and_places(&expected);
+    let mut spare = [0];
+    let mut received = PartitionMut::new(placed_mut(received, &mut spare), expected, places);
     SimpleCommunicator::world().all_to_all_varcount_into(&send, &mut received);
 }
 

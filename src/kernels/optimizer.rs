@@ -24,6 +24,12 @@ impl Optimizer {
             Self::Sgd { .. } | Self::RmsProp { .. } => 1,
         }
     }
+
+    /// Whether entries with zero gradient keep their value and moments.
+    #[inline(always)]
+    pub fn masks_updates(&self) -> bool {
+        matches!(self, Self::Adam { mask_updates: true, .. })
+    }
 }
 
 /// The constants of one step, computed once for all entries.
@@ -61,7 +67,7 @@ impl StepRule {
     /// Whether entries with zero gradient keep their value and moments.
     #[inline(always)]
     pub fn masks_updates(&self) -> bool {
-        matches!(self.optimizer, Optimizer::Adam { mask_updates: true, .. })
+        self.optimizer.masks_updates()
     }
 
     /// The step of one entry: new value and moments.

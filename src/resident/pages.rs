@@ -28,9 +28,49 @@ pub fn advise<T>(array: &Vec<T>) {
 #[cfg(not(target_os = "linux"))]
 pub fn advise<T>(_: &Vec<T>) {}
 
+/// Gives memory of a part of an array back to the system, which then keeps its values or reads as zeros: whole large pages of it,
+/// since parts of these would be split.
+#[cfg(target_os = "linux")]
+pub fn give_back(part: &mut [f32]) {
+    const LARGE_PAGE: usize = 2 << 20;
+    let begin = part.as_ptr().addr();
+    let start = begin.next_multiple_of(LARGE_PAGE);
+    let end = (begin + size_of_val(part)) / LARGE_PAGE * LARGE_PAGE;
+    if start < end {
+        // SAFETY: the range lies within memory that is borrowed mutably and that no file is mapped to; the system replaces its
+        // pages by zeros, which are numbers.
+        unsafe {
+            libc::madvise(
+                part.as_mut_ptr().with_addr(start).cast(),
+                end - start,
+                libc::MADV_DONTNEED,
+            );
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn give_back(_: &mut [f32]) {}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_given_back_has_no_memory_and_its_neighbours_keep_their_values() {
+        let resident = || {
+            let status = std::fs::read_to_string("/proc/self/statm").expect("a Linux");
+            let pages = status.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+            4096 * pages.expect("a number")
+        };
+        let mut array = vec![1f32; 64 << 20];
+        let (third, before) = (array.len() / 3, resident());
+        give_back(&mut array[third..2 * third]);
+        assert!(resident() + 2 * third < before, "{} of {before} are left", resident());
+        let kept = array[..third].iter().chain(&array[2 * third..]);
+        assert!(kept.into_iter().all(|x| *x == 1.0));
+        assert_eq!(array[array.len() / 2], 0.0);
+    }
 
     /// The kernel lists what it was advised of a range of memory: `hg` stands for large pages.
     #[test]

@@ -12,6 +12,7 @@ mod pages;
 mod passes;
 mod paths;
 mod planes;
+mod rounds;
 mod shared;
 mod splats;
 mod step;
@@ -31,6 +32,7 @@ use crate::params::{ParamSet, Shape};
 use crate::resident::layout::SensorRecord;
 use crate::resident::{Resident, Transport, fit_background};
 
+use field::ranks::MOST_SHARES;
 use frame::Frame;
 use passes::{Inputs, Pass, Passes};
 use splats::pairs::Pairs;
@@ -153,10 +155,11 @@ impl Device for Cpu {
 
     fn check_fits(&self, transport: &Transport, shapes: &[(Shape, bool)], optimizer: Optimizer) -> Result<()> {
         let needed = parameter_bytes(shapes.iter().copied(), optimizer);
-        // A rank keeps at most three parts of the moments of fields (`field/ranks.rs`).
         let ranks = self.inputs.cluster.size() as u64;
         let others = match transport {
-            Transport::Field(_) => moment_bytes(shapes.iter().copied(), optimizer) / ranks * ranks.saturating_sub(3),
+            Transport::Field(_) => {
+                moment_bytes(shapes.iter().copied(), optimizer) / ranks * ranks.saturating_sub(MOST_SHARES)
+            }
             _ => 0,
         };
         memory::check_fits(needed - others)
@@ -306,7 +309,7 @@ impl Device for Cpu {
         let level = self.inputs.level;
         let norms = self.updates.step(level, &mut self.inputs.params, step)?;
         if let Passes::Field(passes) = &mut self.passes {
-            passes.deal(&self.inputs, &mut self.updates);
+            passes.deal_after_step(&self.inputs, &mut self.updates);
         }
         Ok(norms)
     }

@@ -64,9 +64,17 @@ impl Activity {
         }
     }
 
-    /// Forgets the notes of a block, and whether there was one.
+    /// For each block of a range whether the next step may change it; `masked` if entries without gradient keep their values.
+    pub(super) fn to_step(&self, blocks: Range<usize>, masked: bool) -> Vec<u8> {
+        let flags = self.touched[blocks.clone()].iter().zip(&self.awake[blocks]);
+        flags
+            .map(|(touched, awake)| u8::from(has_to_step(touched.load(Ordering::Relaxed), *awake, masked)))
+            .collect()
+    }
+
+    /// Forgets the notes of a block, and says whether there was one.
     pub(super) fn forget(&self, block: usize) -> bool {
-        self.touched[block].swap(false, Ordering::Relaxed)
+        take(&self.touched[block])
     }
 
     /// Whether there is a note of an entry.
@@ -115,67 +123,50 @@ impl Updates {
     /// Steps every tuned parameter, zeroes the gradients and returns their norms.
     pub(super) fn step(&mut self, level: Level, params: &mut ParamSet, step: &Step) -> Result<Vec<f64>> {
         self.complete_gradients();
-        let mut stepped: Vec<Vec<u8>> = self.holdings.iter().map(Holding::flags).collect();
-        let mut tasks = Vec::new();
-        let arrays = self.gradients.iter_mut().zip(&mut self.moments).zip(&mut self.activity);
-        let arrays = arrays.zip(&self.holdings).zip(&mut stepped);
-        for (i, (parameter, arrays)) in params.parameters.iter_mut().zip(arrays).enumerate() {
-            let Some(tuning) = parameter.tuning else { continue };
-            let ((((gradient, moments), activity), holding), stepped) = arrays;
-            let (first, second) = moments
-                .split_first_mut()
-                .expect("every optimiser keeps at least one moment");
-            let second = second.first_mut().map_or(&mut [][..], |m| &mut m[..]);
-            let count = parameter.values.len();
-            tasks.push(StepTask {
-                parameter: i,
-                own: holding.as_ref().map_or(0..count, Holding::own),
-                rule: StepRule::new(
-                    step.optimizer,
-                    step.rate_of(parameter.quantity, tuning),
-                    step.count,
-                    tuning.bounds,
-                ),
-                values: SharedSlice::new(&mut parameter.values),
-                gradient: SharedSlice::new(gradient),
-                first: SharedSlice::new(first),
-                second: SharedSlice::new(second),
-                touched: &activity.touched,
-                awake: SharedSlice::new(&mut activity.awake),
-                stepped: SharedSlice::new(stepped),
-            });
-        }
-        // The spans of all parameters at once: threads are not waited for between them.
-        let spans: Vec<(&StepTask, usize)> = tasks
-            .iter()
-            .flat_map(|task| task.own.clone().step_by(SPAN_ENTRIES).map(move |begin| (task, begin)))
-            .collect();
-        let squares: Vec<f64> = spans
-            .par_iter()
-            .map(|&(task, begin)| level.run(StepSpan { task, begin }))
-            .collect();
-        let mut squares = squares.into_iter();
-        let counts: Vec<(usize, usize)> = tasks
-            .iter()
-            .map(|task| (task.parameter, task.own.len().div_ceil(SPAN_ENTRIES)))
-            .collect();
-        let (mut sums, mut broken) = (vec![0.0; params.parameters.len()], None);
-        for (i, count) in counts {
-            let own: Vec<f64> = squares.by_ref().take(count).collect();
-            let all = match &self.holdings[i] {
-                Some(holding) => holding.of_spans(&own),
-                None => own,
-            };
-            sums[i] = all.iter().sum();
-            if sums[i].is_nan() {
-                broken = broken.or(Some(i));
+        let mut squares = self.step_undealt(level, params, step);
+        for (i, parameter) in params.parameters.iter_mut().enumerate() {
+            if self.holdings[i].is_some() {
+                squares[i] = self.step_dealt(level, i, parameter, step);
             }
-            self.share_values(i, &mut params.parameters[i].values, &stepped[i]);
         }
-        match broken {
+        let sums: Vec<f64> = squares.iter().map(|of| of.iter().sum()).collect();
+        match sums.iter().position(|sum: &f64| sum.is_nan()) {
             None => Ok(sums.into_iter().map(f64::sqrt).collect()),
             Some(i) => Err(self.name_broken_entry(i, &params.parameters[i])),
         }
+    }
+
+    /// Steps the parameters whose every entry is stepped here; for each its spans' squares.
+    fn step_undealt(&mut self, level: Level, params: &mut ParamSet, step: &Step) -> Vec<Vec<f64>> {
+        let arrays = self.gradients.iter_mut().zip(&mut self.moments).zip(&mut self.activity);
+        let tasks: Vec<Option<StepTask>> = arrays
+            .zip(&self.holdings)
+            .zip(&mut params.parameters)
+            .map(|((arrays, holding), parameter)| match holding {
+                None => StepTask::new(parameter, step, None, arrays),
+                Some(_) => None,
+            })
+            .collect();
+        // The spans of all parameters at once: threads are not waited for between them.
+        let spans: Vec<StepSpan> = tasks
+            .iter()
+            .flatten()
+            .flat_map(|task| {
+                let begins = task.own.clone().step_by(SPAN_ENTRIES);
+                begins.map(move |begin| StepSpan {
+                    task,
+                    begin,
+                    told: None,
+                })
+            })
+            .collect();
+        let squares: Vec<f64> = spans.into_par_iter().map(|span| level.run(span)).collect();
+        let mut squares = squares.into_iter();
+        let spans_of = |task: &StepTask| task.own.len().div_ceil(SPAN_ENTRIES);
+        tasks
+            .iter()
+            .map(|task| squares.by_ref().take(task.as_ref().map_or(0, spans_of)).collect())
+            .collect()
     }
 
     /// Names the first entry whose gradient was left in place because it is not finite.
@@ -199,10 +190,12 @@ impl Updates {
     }
 }
 
+/// A parameter's gradient, moments and activity.
+pub(super) type Arrays<'a> = ((&'a mut Vec<f32>, &'a mut Vec<Vec<f32>>), &'a mut Activity);
+
 /// The arrays of one parameter.
-struct StepTask<'a> {
-    parameter: usize,
-    /// The entries that are stepped here; `first` and `second` are of these alone.
+pub(super) struct StepTask<'a> {
+    /// The entries that are stepped here.
     own: Range<usize>,
     rule: StepRule,
     values: SharedSlice<'a, f32>,
@@ -212,14 +205,43 @@ struct StepTask<'a> {
     second: SharedSlice<'a, f32>,
     touched: &'a [AtomicBool],
     awake: SharedSlice<'a, bool>,
-    /// Takes note of blocks that were stepped, from the first of `own` on; empty where nobody asks.
-    stepped: SharedSlice<'a, u8>,
 }
 
-struct StepSpan<'a> {
-    task: &'a StepTask<'a>,
+impl<'a> StepTask<'a> {
+    /// Of a parameter, or of its `own` entries; nothing if it is not tuned.
+    pub(super) fn new(
+        parameter: &'a mut Parameter,
+        step: &Step,
+        own: Option<Range<usize>>,
+        ((gradient, moments), activity): Arrays<'a>,
+    ) -> Option<Self> {
+        let tuning = parameter.tuning?;
+        let (first, second) = moments
+            .split_first_mut()
+            .expect("every optimiser keeps at least one moment");
+        let second = second.first_mut().map_or(&mut [][..], |m| &mut m[..]);
+        let rate = step.rate_of(parameter.quantity, tuning);
+        Some(Self {
+            own: own.unwrap_or(0..parameter.values.len()),
+            rule: StepRule::new(step.optimizer, rate, step.count, tuning.bounds),
+            values: SharedSlice::new(&mut parameter.values),
+            gradient: SharedSlice::new(gradient),
+            first: SharedSlice::new(first),
+            second: SharedSlice::new(second),
+            touched: &activity.touched,
+            awake: SharedSlice::new(&mut activity.awake),
+        })
+    }
+}
+
+/// Entries that are stepped by one thread.
+pub(super) struct StepSpan<'a> {
+    pub(super) task: &'a StepTask<'a>,
     /// The first entry.
-    begin: usize,
+    pub(super) begin: usize,
+    /// Where to put the values of blocks that are stepped, from which place on, for others to be told; they are whole but for
+    /// the last of an array.
+    pub(super) told: Option<(&'a SharedSlice<'a, f32>, usize)>,
 }
 
 impl Kernel for StepSpan<'_> {
@@ -227,29 +249,46 @@ impl Kernel for StepSpan<'_> {
     type Output = f64;
 
     #[inline(always)]
-    fn run<W: Wide>(self) -> f64 {
+    fn run<W: Wide>(mut self) -> f64 {
         let mut total = Squares::default();
         let mut broken = false;
-        let own = &self.task.own;
-        let end = own.end.min(self.begin + SPAN_ENTRIES);
+        let end = self.task.own.end.min(self.begin + SPAN_ENTRIES);
         let masked = self.task.rule.masks_updates();
         for block in self.begin / BLOCK..end.div_ceil(BLOCK) {
-            let touched = self.task.touched[block].swap(false, Ordering::Relaxed);
+            let touched = take(&self.task.touched[block]);
             // SAFETY: each block is stepped once, by one thread, and touches its own range and flag alone.
             let awake = unsafe { &mut self.task.awake.get()[block] };
             *awake |= touched;
-            if touched || (*awake && !masked) {
+            if has_to_step(touched, *awake, masked) {
                 let range = block * BLOCK..((block + 1) * BLOCK).min(end);
-                broken |= !step_block(self.task, range, touched, &mut total);
-                // SAFETY: as above.
-                let stepped = unsafe { self.task.stepped.get() };
-                if let Some(stepped) = stepped.get_mut(block - own.start / BLOCK) {
-                    *stepped = 1;
+                broken |= !step_block(self.task, range.clone(), touched, &mut total);
+                if let Some((told, place)) = &mut self.told {
+                    // SAFETY: as above; each block has its place among those that are told.
+                    let (told, values) = unsafe { (told.get(), self.task.values.get()) };
+                    told[*place..][..range.len()].copy_from_slice(&values[range]);
+                    *place += BLOCK;
                 }
             }
         }
         if broken { f64::NAN } else { total.sum() }
     }
+}
+
+/// Whether a step may change a block's values or moments.
+#[inline(always)]
+fn has_to_step(touched: bool, awake: bool, masked: bool) -> bool {
+    touched || (awake && !masked)
+}
+
+/// Lowers a flag that no other thread touches meanwhile, and returns what it was. An atomic exchange would cost more than a
+/// block that has nothing to do.
+#[inline(always)]
+fn take(flag: &AtomicBool) -> bool {
+    let raised = flag.load(Ordering::Relaxed);
+    if raised {
+        flag.store(false, Ordering::Relaxed);
+    }
+    raised
 }
 
 /// Sixteen running sums of squares, added in a fixed order at the end.
@@ -270,7 +309,6 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool, total: &mut S
     let masked = rule.masks_updates();
     // The gradient of an untouched block is zero, and need not be loaded nor stored.
     let mut zeros = [0.0; BLOCK];
-    let kept = range.start - task.own.start..range.end - task.own.start;
     // SAFETY: the caller steps each block once, on one thread.
     let (values, gradient, first, second) = unsafe {
         let second = task.second.get();
@@ -280,8 +318,8 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool, total: &mut S
                 true => &mut task.gradient.get()[range.clone()],
                 false => &mut zeros[..range.len()],
             },
-            &mut task.first.get()[kept.clone()],
-            if second.is_empty() { second } else { &mut second[kept] },
+            &mut task.first.get()[range.clone()],
+            if second.is_empty() { second } else { &mut second[range] },
         )
     };
     if touched {

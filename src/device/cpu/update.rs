@@ -18,7 +18,7 @@ use crate::params::{Kind, ParamSet, Parameter, Shape};
 pub(super) struct Updates {
     /// For each parameter its gradient; empty if it is not tuned.
     pub gradients: Vec<Vec<f32>>,
-    /// For each parameter the optimiser's state, of the entries that are stepped here; no arrays if it is not tuned.
+    /// For each parameter the optimiser's state, whose memory is in use where it is stepped here; no arrays if it is not tuned.
     pub moments: Vec<Vec<Vec<f32>>>,
     /// For each parameter which entries those are, if other ranks step the rest.
     pub holdings: Vec<Option<Holding>>,
@@ -69,12 +69,16 @@ impl Updates {
     pub(super) fn write_moment(&mut self, parameter: usize, moment: usize, values: &[f32]) {
         self.activity[parameter].wake(values);
         let own = self.holdings[parameter].as_ref().map_or(0..values.len(), Holding::own);
-        self.moments[parameter][moment].copy_from_slice(&values[own]);
+        self.moments[parameter][moment][own.clone()].copy_from_slice(&values[own]);
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let arrays = self.gradients.iter().chain(self.moments.iter().flatten());
-        4 * arrays.map(Vec::len).sum::<usize>()
+        let gradients: usize = self.gradients.iter().map(Vec::len).sum();
+        let moments = self.moments.iter().zip(&self.holdings).map(|(moments, holding)| {
+            let length = |moment: &Vec<f32>| holding.as_ref().map_or(moment.len(), |holding| holding.own().len());
+            moments.iter().map(length).sum::<usize>()
+        });
+        4 * (gradients + moments.sum::<usize>())
     }
 
     /// Adds a regulariser's gradient and returns its weighted penalty.

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::bricks::Bricks;
 use super::packet::{self, Lane, Packet, PacketSink};
 use super::passes::FieldPasses;
-use super::ranks::exchange_lists;
+use super::ranks::{Shares, exchange_lists};
 use super::records::{Replays, Unsorted};
 use super::reduce::ReduceBrick;
 use super::refine::{Rays, add_to_gradients, refine};
@@ -29,7 +29,7 @@ use crate::each::EachEntry;
 use crate::resident::field::FieldSlots;
 use crate::resident::layout::SceneRecord;
 use crate::resident::views::{SUMS, Views};
-use crate::transport::field::radiance_field::{LANES, Sample, SampleSink, State};
+use crate::transport::field::radiance_field::{LANES, Sample, SampleSink, State, same_size};
 use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::sh::Basis;
 
@@ -60,6 +60,7 @@ impl FieldPasses {
             bases,
             shares,
             records: of_layers,
+            ..
         } = self;
         let cluster = inputs.cluster;
         bases.resize(per_round.min(chunks.len()) * samples * CHUNK, [0.0; 16]);
@@ -101,19 +102,18 @@ impl FieldPasses {
                     });
                 });
             let slots = scene.slots.filter(|_| with_field);
-            let mut wanted = 0..bricks.len() as u32;
+            let shares = shares.as_ref().filter(|_| slots.is_some());
             let first = round * per_round;
             if !cluster.is_single() {
                 exchange_lists(cluster, used, first, [inputs.emitter.is_some(), views.is_some()]);
             }
-            if let Some(shares) = shares.as_ref().filter(|_| slots.is_some()) {
+            if let Some(shares) = shares {
                 let own = used.iter().enumerate().filter(|(i, _)| cluster.owns(first + i));
                 own.for_each(|(_, replay)| replay.count_layers(bricks, of_layers));
                 shares.exchange(used, first);
                 shares.exchange_bases(&mut bases[..used.len() * samples * CHUNK], samples * CHUNK, first);
-                wanted = shares.bricks();
             }
-            reduce(inputs, slots, (bricks, wanted), used, bases, updates);
+            reduce(inputs, slots, (bricks, shares), used, bases, updates);
             for replay in used.iter() {
                 stats.rays += replay.stats.rays;
                 stats.samples += replay.stats.samples;
@@ -133,11 +133,11 @@ impl FieldPasses {
     }
 }
 
-/// Sums the records of a round into the gradients, those of the `wanted` bricks.
+/// Sums the records of a round into the gradients, those of the bricks that are this rank's.
 fn reduce(
     inputs: &Inputs,
     slots: Option<FieldSlots>,
-    (bricks, wanted): (Bricks, Range<u32>),
+    (bricks, shares): (Bricks, Option<&Shares>),
     replays: &[Replays],
     bases: &[Basis],
     updates: &mut Updates,
@@ -150,10 +150,13 @@ fn reduce(
         let (sigma, sh) = pair_mut(gradients, sigma_t, sh_coeffs);
         let (sigma, sh) = (SharedSlice::new(sigma), SharedSlice::new(sh));
         let activities = [sigma_t, sh_coeffs].each(|slot| &activity[slot]);
+        let own = shares.map_or(0..bricks.len() as u32, Shares::bricks);
+        let part_of = |brick| shares.filter(|_| same_size(scene))?.part_of(brick, scene.sh_size[2]);
         for color in 0..4 {
             let rows = bricks.of_color(color).into_par_iter();
-            let rows = rows.filter(|row| wanted.contains(&row.start));
+            let rows = rows.filter(|row| own.contains(&row.start));
             rows.for_each(|row| {
+                let wanted = part_of(row.start);
                 for brick in row {
                     if replays.iter().any(|r| !r.of_brick(brick).is_empty()) {
                         level.run(ReduceBrick {
@@ -164,6 +167,7 @@ fn reduce(
                             sigma: &sigma,
                             sh: &sh,
                             activities,
+                            wanted: wanted.clone(),
                         });
                     }
                 }

@@ -4,7 +4,7 @@ pub(super) mod adjoint;
 pub(super) mod bricks;
 pub(super) mod packet;
 pub(super) mod passes;
-mod ranks;
+pub(super) mod ranks;
 pub(super) mod records;
 pub(super) mod reduce;
 pub(super) mod refine;

@@ -25,10 +25,15 @@ pub(in crate::device::cpu) struct FieldPasses {
     pub(super) shares: Option<Shares>,
     /// Records that each layer of bricks has had on this rank since that was last looked at.
     pub(super) records: Vec<u64>,
+    /// Steps since the grids were new.
+    steps: u32,
 }
 
+/// Steps from one look at how even the deal is to the next: grids that are new are looked at after 1, 2, 4 … steps.
+const LOOK_EVERY: u32 = 32;
+
 /// By how much the rank that has most to do may have more than after another deal.
-const UNEVEN: f64 = 1.1;
+const UNEVEN: f64 = 1.05;
 
 impl FieldPasses {
     /// Passes over a field whose occupancy is not known yet.
@@ -40,6 +45,7 @@ impl FieldPasses {
             bases: Vec::new(),
             shares: None,
             records: Vec::new(),
+            steps: 0,
         }
     }
 
@@ -47,11 +53,20 @@ impl FieldPasses {
     pub(in crate::device::cpu) fn deal_evenly(&mut self, inputs: &Inputs, updates: &mut Updates) {
         self.shares = None;
         self.records.clear();
+        self.steps = 0;
         self.deal(inputs, updates);
     }
 
-    /// Deals the grids out to several ranks anew where records have come to lie elsewhere. All gradients are zero.
-    pub(in crate::device::cpu) fn deal(&mut self, inputs: &Inputs, updates: &mut Updates) {
+    /// Takes note of a step, and now and then deals the grids out to several ranks anew, if records have come to lie elsewhere.
+    /// All gradients are zero.
+    pub(in crate::device::cpu) fn deal_after_step(&mut self, inputs: &Inputs, updates: &mut Updates) {
+        self.steps += 1;
+        if self.steps.is_power_of_two() || self.steps.is_multiple_of(LOOK_EVERY) {
+            self.deal(inputs, updates);
+        }
+    }
+
+    fn deal(&mut self, inputs: &Inputs, updates: &mut Updates) {
         let cluster = inputs.cluster;
         let Some(FieldSlots { sigma_t, sh_coeffs }) = self.scene.slots.filter(|_| !cluster.is_single()) else {
             return;

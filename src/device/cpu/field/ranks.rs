@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::bricks::Bricks;
-use super::records::{Record, Replays};
+use super::records::{Layers, Record, Replays};
 use super::refine::OfView;
 use crate::cluster::{Cluster, Plain};
 use crate::device::cpu::step::BLOCK;
@@ -81,6 +81,18 @@ impl Shares {
         self.needed(self.cluster.rank())
     }
 
+    /// Which layers of texels this rank sums of a brick that others sum the rest of, where both grids have `texels` of them.
+    pub(super) fn part_of(&self, brick: u32, texels: u32) -> Option<Layers> {
+        let rank = self.cluster.rank();
+        let mut others = (0..self.cluster.size()).filter(|&other| other != rank);
+        let is_shared = others.any(|other| self.needed(other).contains(&brick));
+        is_shared.then(|| {
+            let begins = self.first_layers(texels as usize);
+            let wanted = begins[rank] as u32..begins[rank + 1] as u32;
+            Layers { texels, wanted }
+        })
+    }
+
     /// Sends the records of a round to those who need them; in the place of chunks of others come what they have sent.
     pub(super) fn exchange(&self, replays: &mut [Replays], first: usize) {
         let ranks = self.cluster.size();
@@ -119,11 +131,15 @@ impl Shares {
     /// For each rank the first of a grid's entries that it owns; one more is the end.
     pub(super) fn entries(&self, size: [u32; 4]) -> Vec<usize> {
         let [nx, ny, nz, channels] = size.each(|n| n as usize);
-        let is_below = |z: usize, rank: usize| place_in_bricks(self.bricks, z, nz) < self.cuts[rank];
-        let below = |rank: usize| (0..nz).filter(|&z| is_below(z, rank)).count();
-        (0..=self.cluster.size())
-            .map(|rank| below(rank) * nx * ny * channels)
-            .collect()
+        let layers = self.first_layers(nz).into_iter();
+        layers.map(|below| below * nx * ny * channels).collect()
+    }
+
+    /// For each rank the first of a grid's `texels` layers that it owns; one more is the end.
+    fn first_layers(&self, texels: usize) -> Vec<usize> {
+        let is_below = |z: usize, rank: usize| place_in_bricks(self.bricks, z, texels) < self.cuts[rank];
+        let below = |rank: usize| (0..texels).filter(|&z| is_below(z, rank)).count();
+        (0..=self.cluster.size()).map(below).collect()
     }
 }
 
@@ -143,15 +159,19 @@ pub(super) fn count_changed(bricks: Bricks, size: [u32; 4], changed: &[u8], coun
     }
 }
 
-/// How much each layer of bricks weighs: its part of the records, which are summed, and of the blocks of entries that a step
-/// changes, which ranks tell each other of, together twice as much as its part of the texels, of whose moments no rank
-/// thereby keeps many more than three parts of as many as there are ranks.
+/// What records, which are summed, and blocks of entries that a step changes count each beside texels, in the deal.
+const OF_WORK: u64 = 4;
+
+/// Of how many ranks' even shares of all moments a rank keeps about as much at most.
+pub(in crate::device::cpu) const MOST_SHARES: u64 = 2 * OF_WORK + 1;
+
+/// How much each layer of bricks weighs.
 pub(super) fn weights(records: &[u64], changed: &[u64]) -> Vec<u64> {
     const WHOLE: u64 = 1 << 24;
     let part = |counts: &[u64], z: usize| counts[z] * WHOLE / counts.iter().sum::<u64>().max(1);
     let layers = records.len();
     (0..layers)
-        .map(|z| part(records, z) + part(changed, z) + WHOLE / layers as u64)
+        .map(|z| OF_WORK * (part(records, z) + part(changed, z)) + WHOLE / layers as u64)
         .collect()
 }
 

@@ -13,6 +13,9 @@ use crate::transport::field::radiance_field::{Sample, State, color_activate, col
 
 const CELLS: usize = 1 << CELL_BITS;
 
+/// Layers of cells along z that keys tell apart.
+const LAYERS: usize = 8;
+
 /// A sample: what its ray found there, then, after the replay, its gradients, which wait for its brick.
 #[derive(Debug, Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
@@ -256,22 +259,54 @@ fn at_least(records: &mut Vec<Record>, count: usize) {
     }
 }
 
-/// The records of a brick that all chunks of a round have, sorted by cell: a stable counting sort into `spare`.
+/// Layers of texels along z, of which a rank sums no others: `wanted` of `texels`.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::device::cpu) struct Layers {
+    pub(in crate::device::cpu) texels: u32,
+    pub(in crate::device::cpu) wanted: Range<u32>,
+}
+
+impl Layers {
+    /// Whether a record may reach them. It lies in the cell between the layer of texels that has the cell's number and the one
+    /// before; where cells begin is rounded elsewhere in other ways.
+    #[inline(always)]
+    fn may_be_reached(&self, record: &Record) -> bool {
+        const ROUNDING: f32 = 0.01;
+        let cell = record.p[2] * self.texels as f32 + 0.5;
+        let Range { start, end } = self.wanted;
+        cell > start as f32 - ROUNDING && cell < end as f32 + 1.0 + ROUNDING
+    }
+}
+
+/// The records of a brick that all chunks of a round have, sorted by cell: a stable counting sort into `spare`. Layers of cells
+/// none of whose records is `wanted` are left out.
 #[inline(always)]
-pub(in crate::device::cpu) fn by_cell<'a>(replays: &[Replays], brick: u32, spare: &'a mut Vec<Record>) -> &'a [Record] {
+pub(in crate::device::cpu) fn by_cell<'a>(
+    replays: &[Replays],
+    brick: u32,
+    wanted: Option<&Layers>,
+    spare: &'a mut Vec<Record>,
+) -> &'a [Record] {
+    let layer = |cell: usize| cell * LAYERS / CELLS;
+    let mut is_wanted = [wanted.is_none(); LAYERS];
     let mut places = [0u32; CELLS + 1];
     for replays in replays {
         for record in replays.of_brick(brick) {
             places[record.cell() + 1] += 1;
+            if let Some(wanted) = wanted {
+                is_wanted[layer(record.cell())] |= wanted.may_be_reached(record);
+            }
         }
     }
     for cell in 0..CELLS {
-        places[cell + 1] += places[cell];
+        let count = if is_wanted[layer(cell)] { places[cell + 1] } else { 0 };
+        places[cell + 1] = places[cell] + count;
     }
     let count = places[CELLS] as usize;
     at_least(spare, count);
     for replays in replays {
-        for record in replays.of_brick(brick) {
+        let records = replays.of_brick(brick).iter();
+        for record in records.filter(|record| is_wanted[layer(record.cell())]) {
             let place = &mut places[record.cell()];
             spare[*place as usize] = *record;
             *place += 1;

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use super::records::{Record, Replays, by_cell};
+use super::records::{Layers, Record, Replays, by_cell};
 use crate::device::cpu::shared::SharedSlice;
 use crate::device::cpu::step::Activity;
 use crate::device::cpu::vector::level::Kernel;
@@ -36,6 +36,8 @@ pub(in crate::device::cpu) struct ReduceBrick<'a> {
     pub(in crate::device::cpu) sh: &'a SharedSlice<'a, f32>,
     /// Of both.
     pub(in crate::device::cpu) activities: [&'a Activity; 2],
+    /// What is to be summed of the brick, if not all of it.
+    pub(in crate::device::cpu) wanted: Option<Layers>,
 }
 
 impl Kernel for ReduceBrick<'_> {
@@ -50,7 +52,7 @@ impl Kernel for ReduceBrick<'_> {
         let (mut sigma, mut sh) = (gradient(sigma, self.activities[0]), gradient(sh, self.activities[1]));
         let scene = self.scene;
         let mut spare = SPARE.take();
-        let records = by_cell(self.replays, self.brick, &mut spare);
+        let records = by_cell(self.replays, self.brick, self.wanted.as_ref(), &mut spare);
         if same_size(scene) {
             reduce_sh::<W>(scene.sh_size, records, self.bases, &mut sigma, &mut sh);
         } else {
@@ -220,8 +222,10 @@ pub(in crate::device::cpu) fn reduce_plain<W: Wide, const CHANNELS: usize>(
 mod tests {
     use super::*;
     use crate::device::cpu::field::bricks::Bricks;
+    use crate::device::cpu::field::records::Unsorted;
     use crate::device::cpu::vector::level::Level;
     use crate::device::cpu::vector::wide::Plain;
+    use crate::transport::field::radiance_field::Sample;
     use crate::transport::lookup::grid::{grid_adjoint_sh, grid_stencil};
     use crate::transport::lookup::sh::sh_basis;
     use crate::transport::rays::random::test_uniform;
@@ -310,6 +314,76 @@ mod tests {
                     assert_eq!(plain, reduced::<Avx512>(size, &records, &bases, lens), "{channels}");
                 }
             }
+        }
+    }
+
+    /// The gradient of the colours that the records of chunks leave, if of all bricks some layers of texels are wanted alone.
+    fn reduced_bricks(scene: &SceneRecord, replays: &[Replays], wanted: Option<&Layers>) -> Vec<f32> {
+        let [nx, ny, nz, channels] = scene.sh_size.map(|n| n as usize);
+        let (mut sigma, mut sh) = (vec![], vec![0.0; nx * ny * nz * channels]);
+        let activities = [0, sh.len()].map(|len| Activity::new(len, false));
+        let bases = vec![sh_basis(1, [0.6, 0.0, 0.8]); 5];
+        for brick in 0..Bricks::new(scene).len() as u32 {
+            ReduceBrick {
+                scene,
+                brick,
+                replays,
+                bases: &bases,
+                sigma: &SharedSlice::new(&mut sigma),
+                sh: &SharedSlice::new(&mut sh),
+                activities: [&activities[0], &activities[1]],
+                wanted: wanted.cloned(),
+            }
+            .run::<Plain>();
+        }
+        sh
+    }
+
+    #[test]
+    fn some_layers_of_texels_get_the_bits_that_all_get_and_others_are_left_out() {
+        // 67 texels a side: bricks of more than eight cells, some of which share a key.
+        let mut scene: SceneRecord = bytemuck::Zeroable::zeroed();
+        (scene.sigma_size, scene.sh_size) = ([5, 6, 67, 1], [5, 6, 67, 12]);
+        let bricks = Bricks::new(&scene);
+        let mut unsorted = Unsorted::take();
+        for i in 0..20_000 {
+            let (u, v) = (test_uniform(8, i, 0), test_uniform(8, i, 1));
+            let p = [u[0], u[1], u[2]];
+            let [key] = bricks.keys(&p.map(|x| [x]));
+            unsorted.push(
+                key,
+                i % 5,
+                &Sample {
+                    p,
+                    raw_sigma: u[3],
+                    alpha: 0.5,
+                    raw_color: [v[0], v[1], v[2]],
+                },
+            );
+        }
+        let mut replays = [Replays::default()];
+        replays[0].sort(&unsorted, bricks.len());
+        let all = reduced_bricks(&scene, &replays, None);
+        let layer = 5 * 6 * 12;
+        for wanted in [0..1, 7..8, 8..9, 20..47, 66..67] {
+            let some = reduced_bricks(
+                &scene,
+                &replays,
+                Some(&Layers {
+                    texels: 67,
+                    wanted: wanted.clone(),
+                }),
+            );
+            let entries = wanted.start as usize * layer..wanted.end as usize * layer;
+            assert_eq!(some[entries.clone()], all[entries.clone()], "{wanted:?}");
+            let beyond = some[..entries.start.saturating_sub(10 * layer)]
+                .iter()
+                .chain(some.iter().skip(entries.end + 10 * layer));
+            assert_eq!(
+                beyond.filter(|g| **g != 0.0).count(),
+                0,
+                "{wanted:?}: others are summed, too"
+            );
         }
     }
 }

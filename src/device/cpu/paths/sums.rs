@@ -2,6 +2,7 @@
 //! anywhere and the bits are the same for any number of them. The memory is that of the gradients, however long paths
 //! are. Units, and the rule by which no overflow passes unseen, are those of `device/units.rs`.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,8 +28,8 @@ const PRIVATE_BYTES: u64 = 64 << 20;
 const ENTRY_BYTES: u64 = size_of::<AtomicI64>() as u64;
 /// Entries that a thread takes at a time.
 const CHUNK: usize = 4096;
-/// Entries of a parameter that ranks exchange at a time, which bounds the memory of that.
-const EXCHANGED: usize = 1 << 22;
+/// Entries of a parameter that ranks exchange at a time, so that they stay in a cache.
+const EXCHANGED: usize = 1 << 17;
 const NOWHERE: usize = usize::MAX;
 
 /// Sums of one pass: [`Self::begin`], contributions by [`Accumulate`], [`Self::add_to`].
@@ -186,21 +187,30 @@ fn add_over(cluster: Cluster, totals: &mut [i64], unit: f64, gradient: &mut [f32
         return true;
     }
     let mut fits = true;
+    let (mut of_others, mut added, mut added_by_others) = (Vec::new(), Vec::new(), Vec::new());
     for (totals, gradient) in totals.chunks_mut(EXCHANGED).zip(gradient.chunks_mut(EXCHANGED)) {
-        let bound = |r: usize| totals.len() * r / cluster.size();
-        let lengths: Vec<usize> = (0..cluster.size()).map(|r| bound(r + 1) - bound(r)).collect();
-        let parts: Vec<Vec<i64>> = (0..cluster.size())
-            .map(|r| totals[bound(r)..bound(r + 1)].to_vec())
+        let shares: Vec<Range<usize>> = (0..cluster.size())
+            .map(|rank| cluster.share_of(rank, totals.len(), 1))
             .collect();
-        let mut received = cluster.all_to_all(&parts);
-        let (sums, in_range) = merge(received.iter_mut().map(|part| &mut part[..]));
+        cluster.exchange_shares(totals, &shares, &mut of_others);
+        let own = shares[cluster.rank()].clone();
+        let others = of_others.chunks_mut(own.len().max(1));
+        let (sums, in_range) = merge(std::iter::once(&mut totals[own.clone()]).chain(others));
         fits &= in_range;
-        let added: Vec<f32> = sums.iter().map(|total| (*total as f64 * unit) as f32).collect();
-        let added = cluster.concat_lengths(&added, &lengths);
-        for (g, added) in gradient.iter_mut().zip(added.iter().flatten()) {
-            *g += added;
-        }
+        added.clear();
+        added.extend(sums.iter().map(|total| (*total as f64 * unit) as f32));
         totals.fill(0);
+        let lengths: Vec<usize> = shares.iter().map(Range::len).collect();
+        cluster.tell_others(&added, &lengths, &mut added_by_others);
+        let mut others = added_by_others.iter();
+        for share in shares {
+            let is_own = share == own;
+            let gradient = gradient[share].iter_mut();
+            match is_own {
+                true => gradient.zip(&added).for_each(|(g, added)| *g += added),
+                false => gradient.zip(others.by_ref()).for_each(|(g, added)| *g += added),
+            }
+        }
     }
     !cluster.any(!fits)
 }
