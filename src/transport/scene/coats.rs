@@ -1,6 +1,8 @@
 //! The coats of plastics: how much of the samples their specular lobe asks for, and what rough ones let through. They
 //! follow from the values of the plastics' parameters.
 
+use std::sync::Arc;
+
 use super::bsdf::microfacet::Distribution;
 use super::bsdf::plastic::specular_weight;
 use super::bsdf::transmittance::{ENTRIES, TransmittanceTable};
@@ -17,7 +19,7 @@ pub struct Coat {
     /// See [`specular_weight`].
     pub specular_weight: f32,
     /// Of a rough one.
-    pub table: Option<TransmittanceTable>,
+    pub table: Option<Arc<TransmittanceTable>>,
 }
 
 impl Coat {
@@ -58,7 +60,7 @@ impl Bsdfs {
         })
     }
 
-    fn coat(&self, leaf: &LeafRecord, values: &[&[f32]], old: Option<TransmittanceTable>) -> Coat {
+    fn coat(&self, leaf: &LeafRecord, values: &[&[f32]], old: Option<Arc<TransmittanceTable>>) -> Coat {
         let record = |i: u32| &self.textures[(leaf.first_texture + i) as usize];
         let [diffuse, specular] = [1, 2].each(|i| mean(record(i), values));
         let number = |i: u32| f64::from(values[record(i).slot as usize][0]);
@@ -71,7 +73,7 @@ impl Bsdfs {
             table: (leaf.kind == leaf::ROUGH_PLASTIC).then(|| {
                 let (alpha, eta) = (number(3), number(0));
                 old.filter(|table| table.is_of(alpha, eta))
-                    .unwrap_or_else(|| TransmittanceTable::new(distribution, alpha, eta))
+                    .unwrap_or_else(|| TransmittanceTable::shared(distribution, alpha, eta))
             }),
         }
     }

@@ -4,6 +4,9 @@
 //! over slopes that are scaled by the roughness. Its derivative is that of G and D at those normals, held fixed: moved
 //! with the roughness, they would pass the critical angle, where F has an infinite slope.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::fresnel::fresnel;
 use super::local::{inner, lift};
 use super::microfacet::{Distribution, Microfacets};
@@ -22,6 +25,12 @@ const ETA_STEP: f64 = 0.01;
 const LEAST: f32 = 1e-6;
 /// Slope over roughness to which Beckmann's slopes are integrated: e^-12 of them is left.
 const BECKMANN_EXTENT: f64 = 3.5;
+
+/// The tables that [`TransmittanceTable::shared`] keeps, 1.6 KB each.
+const KEPT: usize = 256;
+
+/// Those that were made last, the oldest first.
+static MADE: Mutex<VecDeque<(Distribution, Arc<TransmittanceTable>)>> = Mutex::new(VecDeque::new());
 
 /// Transmittance from outside for each cosine, then the reflectance of diffuse light from inside; each as its value,
 /// its derivative by the roughness and that by the index.
@@ -50,6 +59,24 @@ impl TransmittanceTable {
             ];
         }
         Self { alpha, eta, rows }
+    }
+
+    /// [`Self::new`], or the table of the same coat that this process has made before: coats alike, devices side by side and
+    /// scenes that are made ready again share one, since making it takes many milliseconds.
+    pub fn shared(distribution: Distribution, alpha: f64, eta: f64) -> Arc<Self> {
+        let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |(of, table): &&(Distribution, Arc<Self>)| *of == distribution && table.is_of(alpha, eta);
+        let found = made().iter().find(same).map(|(_, table)| Arc::clone(table));
+        found.unwrap_or_else(|| {
+            // Others may look for theirs meanwhile.
+            let table = Arc::new(Self::new(distribution, alpha, eta));
+            let mut made = made();
+            if made.len() == KEPT {
+                made.pop_front();
+            }
+            made.push_back((distribution, Arc::clone(&table)));
+            table
+        })
     }
 
     /// Whether the table is that of a coat with this roughness and index.
@@ -199,4 +226,31 @@ fn gauss_legendre(count: usize) -> Vec<(f64, f64)> {
         (0.5 - 0.5 * x, 1.0 / ((1.0 - x * x) * slope * slope))
     };
     (0..count).map(node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coats_alike_share_a_table_and_only_so_many_are_kept() {
+        use Distribution::{Beckmann, Ggx};
+        let coats = [(Beckmann, 0.3, 1.5), (Ggx, 0.3, 1.5), (Ggx, 0.4, 1.5), (Ggx, 0.4, 1.6)];
+        let shared = || coats.map(|(distribution, alpha, eta)| TransmittanceTable::shared(distribution, alpha, eta));
+        let (first, again) = (shared(), shared());
+        for (i, (distribution, alpha, eta)) in coats.into_iter().enumerate() {
+            assert!(Arc::ptr_eq(&first[i], &again[i]), "{i} is made twice");
+            assert_eq!(*first[i], TransmittanceTable::new(distribution, alpha, eta), "{i}");
+        }
+        // Stand for tables of other coats, which would take long to make.
+        let filler = Arc::new(TransmittanceTable {
+            alpha: -1.0,
+            ..(*first[0]).clone()
+        });
+        let mut made = MADE.lock().expect("no test fails while it holds it");
+        made.resize(KEPT, (Ggx, filler));
+        drop(made);
+        TransmittanceTable::shared(Ggx, 0.5, 1.5);
+        assert_eq!(MADE.lock().expect("as above").len(), KEPT);
+    }
 }
