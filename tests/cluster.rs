@@ -24,6 +24,8 @@ fn ranks(count: usize, threads: usize) -> Command {
     command.args(["--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n"]);
     command.arg(count.to_string());
     command.env("RAYON_NUM_THREADS", threads.to_string());
+    // Ranks that wait leave the processor to those that work: there are more of them than cores. Read by Open MPI.
+    command.env("OMPI_MCA_mpi_yield_when_idle", "1");
     command
 }
 
