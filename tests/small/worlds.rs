@@ -492,7 +492,9 @@ pub fn worlds() -> Vec<SmallWorld> {
         SmallWorld {
             name: "fog without end",
             integrator: r#", "max_depth": 6"#,
-            sensor: r#", "medium": {"type": "homogeneous", "sigma_t": [0.5, 0.3, 0.2], "albedo": 0.8, "phase": {"type": "hg", "g": 0.5}}"#,
+            // Where the rays of the camera end, less than e^-78 of the light is left; ahead lie few tentative collisions.
+            sensor: r#", "far_clip": 400,
+                "medium": {"type": "homogeneous", "sigma_t": [0.5, 0.3, 0.2], "albedo": 0.8, "phase": {"type": "hg", "g": 0.5}}"#,
             objects: r#""lamp": {"type": "point", "position": [0.5, 0.5, 0]}, "sun": {"type": "directional"},
                 "ball": {"type": "sphere", "radius": 0.5}"#
                 .into(),
