@@ -63,6 +63,15 @@ fn no_surfaces() -> DeviceError {
     )
 }
 
+/// Passes are fused only where the device says so.
+fn unfused() -> DeviceError {
+    DeviceError::Unavailable(
+        "primal, loss and adjoint cannot be one pass here: only pictures of splats under a loss of single pixels do that, with \
+         `--device cpu`; take the passes one after the other"
+            .into(),
+    )
+}
+
 /// The result of an operation of a device.
 pub type Result<T> = std::result::Result<T, DeviceError>;
 
@@ -288,6 +297,21 @@ pub trait Device {
         Err(DeviceError::Unavailable(
             "primal and adjoint cannot share a pass here: only `rbvolpath` does that, with `--device cpu`".into(),
         ))
+    }
+
+    /// Whether render, this loss and adjoint of a batch can be one pass: where all samples of a pixel would be alike, and its
+    /// loss follows from it alone.
+    fn is_fused(&self, _loss: Loss) -> bool {
+        false
+    }
+
+    /// [`Self::render`], [`Self::loss`] and [`Self::backpropagate`] as one pass, with the same bits; leaves an image, but no
+    /// adjoint image.
+    ///
+    /// # Errors
+    /// What they return, or [`Self::is_fused`] is not so.
+    fn value_and_gradient(&mut self, _batch: &Batch, _keys: Keys, _loss: Loss) -> Result<(LossValue, ReplayStats)> {
+        Err(unfused())
     }
 
     /// Adds the regularisers' gradients and returns the weighted sum of the penalties.

@@ -57,6 +57,7 @@ enum Order {
     SetAdjoint(Batch, Keys, Vec<[f32; 3]>),
     Backpropagate(Batch, Keys, u32),
     RenderAndBackpropagate(Batch, Keys, u32),
+    ValueAndGradient(Batch, Keys, Loss),
     Regularise(Vec<Term>),
     Step(Step),
     Rebuild,
@@ -115,6 +116,7 @@ fn obey(device: &mut dyn Device, order: Order) -> Result<()> {
         Order::SetAdjoint(batch, keys, adjoint) => device.set_adjoint(&batch, keys, &adjoint),
         Order::Backpropagate(batch, keys, spp) => device.backpropagate(&batch, keys, spp).map(drop),
         Order::RenderAndBackpropagate(batch, keys, spp) => device.render_and_backpropagate(&batch, keys, spp).map(drop),
+        Order::ValueAndGradient(batch, keys, loss) => device.value_and_gradient(&batch, keys, loss).map(drop),
         Order::Regularise(terms) => device.regularise(&terms).map(drop),
         Order::Step(step) => device.step(&step).map(drop),
         Order::Rebuild => device.rebuild(),
@@ -235,6 +237,15 @@ impl Device for Shared {
     fn render_and_backpropagate(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         self.send(|| Order::RenderAndBackpropagate(batch.clone(), keys, spp));
         whole(self.device.render_and_backpropagate(batch, keys, spp))
+    }
+
+    fn is_fused(&self, loss: Loss) -> bool {
+        self.device.is_fused(loss)
+    }
+
+    fn value_and_gradient(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<(LossValue, ReplayStats)> {
+        self.send(|| Order::ValueAndGradient(batch.clone(), keys, loss));
+        whole(self.device.value_and_gradient(batch, keys, loss))
     }
 
     fn regularise(&mut self, terms: &[Term]) -> Result<f64> {

@@ -30,6 +30,12 @@ impl Run<'_> {
         let (mut ms, carries) = (Milliseconds::default(), self.carries);
         let (mut loss, mut replay) = (LossValue::default(), ReplayStats::default());
         self.device.in_a_row(&mut |device| {
+            if device.is_fused(settings.loss) {
+                (loss, replay) = timed(&mut ms.adjoint, || {
+                    device.value_and_gradient(&batch, keys(Pass::Primal), settings.loss)
+                })?;
+                return Ok(());
+            }
             if carries {
                 replay = timed(&mut ms.adjoint, || {
                     device.render_and_backpropagate(&batch, keys(Pass::Primal), spp)

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::chunk::{CHUNK, Chunk, Pixels as Runs, Place, chunks};
 use super::passes::{Inputs, Pass};
 use super::planes::{BLOCKS, Plane};
-use super::tiles::Tiles;
+use super::tiles::{Comparison, Tiles};
 use super::vector::lanes::WIDTH;
 use super::vector::level::Kernel;
 use super::vector::wide::Wide;
@@ -93,8 +93,8 @@ impl Frame {
         }
     }
 
-    /// The tiles of a picture that is to be rendered tile by tile.
-    pub(super) fn begin_tiles(&mut self) -> &mut Tiles {
+    /// The tiles of a picture that is rendered tile by tile.
+    pub(super) fn tiles_mut(&mut self) -> &mut Tiles {
         if !matches!(self.layout, Layout::Tiles(_)) {
             self.layout = Layout::Tiles(Tiles::default());
         }
@@ -102,14 +102,6 @@ impl Frame {
             unreachable!("the layout is that of tiles")
         };
         tiles
-    }
-
-    /// The tiles of a picture that was rendered tile by tile.
-    pub(super) fn tiles(&self) -> Option<&Tiles> {
-        match &self.layout {
-            Layout::Chunks { .. } => None,
-            Layout::Tiles(tiles) => Some(tiles),
-        }
     }
 
     /// Completes the image by the chunks that other ranks have rendered.
@@ -138,20 +130,18 @@ impl Frame {
 
     /// Fills the adjoint image with the losses' slopes over 3 times the number of pixels.
     pub(super) fn compare(&mut self, inputs: &Inputs, batch: &Batch, keys: Keys, loss: Loss) -> LossValue {
-        let scale = 1.0 / (3.0 * batch.pixels() as f32);
         let loss = match loss {
             Loss::NormalizedL2 => self.normalized(inputs, batch, keys),
             other => other,
         };
         let (image, adjoint) = match &mut self.layout {
             Layout::Tiles(tiles) => {
-                let count = 3.0 * f64::from(batch.pixels());
-                let sums = tiles.compare(inputs, batch, keys, loss, scale);
-                let [loss, mse] = sums.each(|sum| sum / count);
-                return LossValue { loss, mse, masked: 0 };
+                let comparison = Comparison::new(inputs, batch, keys, loss);
+                return comparison.value(&tiles.compare(&comparison));
             }
             Layout::Chunks { image, adjoint } => (image, adjoint),
         };
+        let scale = 1.0 / (3.0 * batch.pixels() as f32);
         let chunks = chunks(&inputs.sensors, batch);
         adjoint.resize(image.len(), [0.0; 3]);
         let compared = adjoint.par_chunks_mut(CHUNK).zip(image.par_chunks(CHUNK)).zip(&chunks);

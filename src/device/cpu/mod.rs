@@ -278,12 +278,12 @@ impl Device for Cpu {
             "the adjoint image belongs to the batch that was rendered"
         );
         let pass = Pass { batch, keys, spp };
-        let (adjoint, updates) = (self.frame.adjoint(), &mut self.updates);
+        let updates = &mut self.updates;
         match &mut self.passes {
-            Passes::Field(passes) => Ok(passes.backpropagate(&self.inputs, pass, adjoint, updates)),
-            Passes::Paths(passes) => passes.backpropagate(&self.inputs, pass, adjoint, updates),
-            Passes::Splats(passes) => passes.backpropagate(&self.inputs, &self.frame, updates),
-            Passes::Light(passes) => passes.backpropagate(&self.inputs, pass, adjoint, updates),
+            Passes::Field(passes) => Ok(passes.backpropagate(&self.inputs, pass, self.frame.adjoint(), updates)),
+            Passes::Paths(passes) => passes.backpropagate(&self.inputs, pass, self.frame.adjoint(), updates),
+            Passes::Splats(passes) => passes.backpropagate(&self.inputs, &mut self.frame, updates),
+            Passes::Light(passes) => passes.backpropagate(&self.inputs, pass, self.frame.adjoint(), updates),
         }
     }
 
@@ -297,6 +297,22 @@ impl Device for Cpu {
         }?;
         self.frame.note(pass);
         Ok(stats)
+    }
+
+    /// Splats are seen from the centres of pixels, whatever the number of samples; a loss that knows the mean of the picture has
+    /// to wait for it.
+    fn is_fused(&self, loss: Loss) -> bool {
+        matches!(&self.passes, Passes::Splats(_)) && loss != Loss::NormalizedL2
+    }
+
+    fn value_and_gradient(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<(LossValue, ReplayStats)> {
+        let pass = Pass { batch, keys, spp: 1 };
+        let Passes::Splats(passes) = &mut self.passes else {
+            return Err(super::unfused());
+        };
+        let found = passes.value_and_gradient(&self.inputs, pass, loss, (&mut self.frame, &mut self.updates))?;
+        self.frame.note(pass);
+        Ok(found)
     }
 
     fn regularise(&mut self, terms: &[Term]) -> Result<f64> {

@@ -10,7 +10,7 @@ use super::planes::{BLOCKS, EDGE, Plane, TILE, ones, place};
 use super::vector::lanes::Lanes;
 use super::vector::level::Kernel;
 use super::vector::wide::Wide;
-use crate::device::{Batch, Keys};
+use crate::device::{Batch, Keys, LossValue};
 use crate::each::EachEntry;
 use crate::kernels::loss::Loss;
 use crate::resident::layout::{NO_REFERENCE, SensorRecord, backdrop};
@@ -65,34 +65,20 @@ impl Tiles {
         }
     }
 
-    /// Fills the adjoint image with the loss's slopes, `scale` times; returns the sums of the loss and of the squared
-    /// difference.
-    pub(super) fn compare(&mut self, inputs: &Inputs, batch: &Batch, keys: Keys, loss: Loss, scale: f32) -> [f64; 2] {
+    /// Fills the adjoint image with the loss's slopes; returns each tile's sums of the loss and of the squared difference.
+    pub(super) fn compare(&mut self, comparison: &Comparison) -> Vec<[f64; 2]> {
         self.adjoint.resize(self.image.len(), [Plane::of(0.0); 3]);
-        let chunks = chunks(&inputs.sensors, batch);
-        let tiles = self.adjoint.par_iter_mut().zip(&self.image).zip(&chunks);
+        let cluster = comparison.inputs.cluster;
+        let tiles = self.adjoint.par_iter_mut().zip(&self.image).enumerate();
         let mut partial: Vec<[f64; 2]> = tiles
-            .enumerate()
             .with_min_len(TILES)
-            .map(|(i, ((adjoint, image), &chunk))| {
-                if !inputs.cluster.owns(i) {
-                    return [0.0; 2];
-                }
-                inputs.level.run(CompareTile {
-                    inputs,
-                    batch,
-                    keys,
-                    loss,
-                    scale,
-                    chunk,
-                    image,
-                    adjoint,
-                })
+            .map(|(i, (adjoint, image))| match cluster.owns(i) {
+                true => comparison.tile(i, image, adjoint),
+                false => [0.0; 2],
             })
             .collect();
-        inputs.cluster.assemble(&mut partial, 1);
-        let sum = |i: usize| partial.iter().map(|p| p[i]).sum();
-        [sum(0), sum(1)]
+        cluster.assemble(&mut partial, 1);
+        partial
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -108,6 +94,59 @@ fn place_of(sensors: &[SensorRecord], pixel: Pixel) -> (usize, usize) {
     let width = sensors[pixel.sensor as usize].width;
     let [x, y] = [pixel.index % width, pixel.index / width].each(|at| at as usize % TILE);
     place(x, y)
+}
+
+/// A loss between the tiles of a batch and their references.
+pub(super) struct Comparison<'a> {
+    inputs: &'a Inputs,
+    batch: &'a Batch,
+    keys: Keys,
+    loss: Loss,
+    /// Factor on the slopes.
+    scale: f32,
+    chunks: Vec<Chunk>,
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn new(inputs: &'a Inputs, batch: &'a Batch, keys: Keys, loss: Loss) -> Self {
+        Self {
+            inputs,
+            batch,
+            keys,
+            loss,
+            scale: 1.0 / (3.0 * batch.pixels() as f32),
+            chunks: chunks(&inputs.sensors, batch),
+        }
+    }
+
+    /// Fills a tile's adjoint image with the loss's slopes; returns its sums of the loss and of the squared difference.
+    pub(super) fn tile(&self, tile: usize, image: &Image, adjoint: &mut Adjoint) -> [f64; 2] {
+        let Self {
+            inputs,
+            batch,
+            keys,
+            loss,
+            scale,
+            ..
+        } = *self;
+        inputs.level.run(CompareTile {
+            inputs,
+            batch,
+            keys,
+            loss,
+            scale,
+            chunk: self.chunks[tile],
+            image,
+            adjoint,
+        })
+    }
+
+    /// The loss of the batch, from the sums of its tiles in their order.
+    pub(super) fn value(&self, of_tiles: &[[f64; 2]]) -> LossValue {
+        let count = 3.0 * f64::from(self.batch.pixels());
+        let [loss, mse] = [0, 1].each(|i: usize| of_tiles.iter().map(|sums| sums[i]).sum::<f64>() / count);
+        LossValue { loss, mse, masked: 0 }
+    }
 }
 
 /// The loss of a tile.
@@ -323,9 +362,10 @@ mod tests {
                     for level in Level::up_to(Level::detect()) {
                         let (inputs, batch) = inputs(level, references.clone(), backdrop);
                         let (mut tiles, ordered) = image(&inputs, &batch);
-                        let sums = tiles.compare(&inputs, &batch, KEYS, loss, 0.5);
-                        let slopes = hold(&inputs, &batch, &tiles, &ordered, loss, sums);
-                        all.push((sums.map(f64::to_bits), slopes));
+                        let comparison = Comparison::new(&inputs, &batch, KEYS, loss);
+                        let value = comparison.value(&tiles.compare(&comparison));
+                        let slopes = hold(&inputs, &batch, &tiles, &ordered, loss, value);
+                        all.push(([value.loss, value.mse].map(f64::to_bits), slopes));
                     }
                     all.dedup();
                     assert_eq!(all.len(), 1, "{loss:?}");
@@ -341,8 +381,10 @@ mod tests {
         tiles: &Tiles,
         ordered: &[[f32; 4]],
         loss: Loss,
-        [found, found_square]: [f64; 2],
+        found: LossValue,
     ) -> Vec<u32> {
+        let count = 3 * ordered.len();
+        let scale = 1.0 / count as f32;
         let (mut value, mut square, mut slopes) = (0.0, 0.0, Vec::new());
         let size = |x: f32| f64::from(x.abs());
         let planes = tiles.adjoint.iter().flatten();
@@ -361,17 +403,18 @@ mod tests {
                     let (one, slope) = loss_eval(loss, x, of[c], weight);
                     value += f64::from(one);
                     square += f64::from(x - of[c]).powi(2);
-                    assert_eq!(planes[c][block][lane], 0.5 * slope, "{loss:?}, pixel {index}");
+                    assert_eq!(planes[c][block][lane], scale * slope, "{loss:?}, pixel {index}");
                     slopes.push(planes[c][block][lane].to_bits());
                     rest -= size(planes[c][block][lane]);
                 }
             }
         }
+        let [value, square] = [value, square].each(|sum| sum / count as f64);
         assert!(
-            (found - value).abs() < 1e-6 * ordered.len() as f64,
-            "{loss:?}: {found}, expected {value}"
+            (found.loss - value).abs() < 3e-7,
+            "{loss:?}: {found:?}, expected {value}"
         );
-        assert!((found_square - square).abs() < 1e-6 * ordered.len() as f64, "{loss:?}");
+        assert!((found.mse - square).abs() < 3e-7, "{loss:?}");
         assert!(rest.abs() < 1e-9, "{loss:?}: slopes of {rest} beside the picture");
         slopes
     }

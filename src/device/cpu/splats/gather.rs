@@ -67,6 +67,8 @@ pub(super) struct Gather<'a> {
     pub(super) image: &'a mut [Plane<f32>; 4],
     /// What is there is how another picture ended: a guess.
     pub(super) end: &'a mut End,
+    /// Takes the weights of the list's first entries, a plane an entry, in the blocks that they are blended in.
+    pub(super) kept: &'a mut [Plane<f32>],
 }
 
 impl Kernel for Gather<'_> {
@@ -159,7 +161,9 @@ impl Gather<'_> {
         if group.guess >> block & 1 == 0 {
             for i in bits::<GROUP>(group.words[block]) {
                 let splat = &group.splats[i];
-                state.blend(splat, splat.weight(splat.measured(block)));
+                let weight = splat.weight(splat.measured(block));
+                self.keep(group.first + i, block, weight);
+                state.blend(splat, weight);
             }
             // Transmittance never grows: pixels that are open after the last splat were open throughout.
             if L::bits(state.is_open()) == ALL {
@@ -179,7 +183,9 @@ impl Gather<'_> {
             let i = rest.trailing_zeros() as usize % GROUP;
             rest &= rest - 1;
             let splat = &group.splats[i];
-            state.blend(splat, splat.weight(splat.measured(block)).keep(is_open));
+            let weight = splat.weight(splat.measured(block)).keep(is_open);
+            self.keep(group.first + i, block, weight);
+            state.blend(splat, weight);
             let was_open = L::bits(is_open);
             is_open = state.is_open();
             let closed = was_open & !L::bits(is_open);
@@ -194,6 +200,14 @@ impl Gather<'_> {
                 }
                 return;
             }
+        }
+    }
+
+    /// Keeps an entry's weights in a block, if there is room.
+    #[inline(always)]
+    fn keep<L: Lanes>(&mut self, entry: usize, block: usize, weight: L) {
+        if let Some(plane) = self.kept.get_mut(entry) {
+            weight.store(&mut plane[block]);
         }
     }
 

@@ -1,12 +1,13 @@
 //! The passes over a picture of splats: the document's `clearDerivatives`, `computeDerivatives` and `updateBlobs` are
 //! `clear_derivatives`, `compute_derivatives` and `update_splats`, and its `imageMain` is `render`.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::gather::{End, Gather};
-use super::lists::{Lists, PAGE, TileBox};
+use super::lists::{Entry, Lists, PAGE, TileBox};
 use super::project::{Project, Reader, Update};
 use super::replay::{Found, Replay};
 use super::shape::Shape;
@@ -15,13 +16,12 @@ use crate::cluster::{Cluster, Plain};
 use crate::device::cpu::frame::Frame;
 use crate::device::cpu::memory;
 use crate::device::cpu::passes::{Inputs, Pass};
-use crate::device::cpu::planes::TILE;
+use crate::device::cpu::planes::{Plane, TILE};
 use crate::device::cpu::shared::SharedSlice;
-use crate::device::cpu::tiles::{Adjoint, Image};
+use crate::device::cpu::tiles::{Adjoint, Comparison, Image, Tiles};
 use crate::device::cpu::update::Updates;
-use crate::device::cpu::vector::level::Level;
-use crate::device::{DeviceError, ReplayStats, Result};
-use crate::params::ParamSet;
+use crate::device::{Batch, DeviceError, LossValue, ReplayStats, Result};
+use crate::kernels::loss::Loss;
 use crate::resident::splats::{Placed, SplatScene, SplatSlots};
 
 /// Records of a round of tiles, unless a single tile has more.
@@ -36,6 +36,15 @@ const SPAN: usize = 1024;
 /// Tiles that a thread takes at a time at most. A thread that waits for another's last tiles for longer than some 20 µs falls
 /// asleep, and is woken late for the next pass.
 const TILES: usize = 4;
+
+/// Entries of a list whose weights are kept from a tile's primal for its adjoint: as many as leave three quarters of a second
+/// cache of 1 MiB to other things. Those behind them are weighed again.
+const KEPT: usize = 256;
+
+thread_local! {
+    /// The weights of the tile that a thread visits, a plane an entry of its list.
+    static WEIGHTS: RefCell<Vec<Plane<f32>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The passes over a picture of splats.
 #[derive(Debug)]
@@ -60,12 +69,27 @@ struct View {
     lists: Lists,
     /// How the pixels of each tile ended.
     ends: Vec<End>,
+    /// The number of its first tile in the batch.
+    first: usize,
+}
+
+/// A tile that a thread visits, with what belongs to it alone.
+struct Visited<'a> {
+    /// Its number in the view.
+    index: usize,
+    list: &'a mut [Entry],
+    end: &'a mut End,
+    image: &'a mut Image,
 }
 
 impl View {
     /// Tiles a row and a column.
     fn tiles(&self) -> [usize; 2] {
         [self.width.div_ceil(TILE), self.height.div_ceil(TILE)]
+    }
+
+    fn count(&self) -> usize {
+        self.tiles().iter().product()
     }
 
     fn side(&self) -> f32 {
@@ -81,15 +105,15 @@ impl View {
     }
 
     /// Projects all splats and lists them tile by tile.
-    fn project(&mut self, level: Level, slots: &SplatSlots, params: &ParamSet, count: usize) -> Result<()> {
+    fn project(&mut self, inputs: &Inputs, scene: &SplatScene) -> Result<()> {
         let [across, down] = self.tiles();
         let side = self.side();
-        let read = Reader::new(slots, params);
-        self.shapes.resize(count, Shape::default());
-        self.boxes.resize(count, TileBox::default());
+        let read = Reader::new(&scene.slots, &inputs.params);
+        self.shapes.resize(scene.count, Shape::default());
+        self.boxes.resize(scene.count, TileBox::default());
         let spans = self.shapes.par_chunks_mut(SPAN).zip(self.boxes.par_chunks_mut(SPAN));
         spans.enumerate().for_each(|(span, (shapes, boxes))| {
-            level.run(Project {
+            inputs.level.run(Project {
                 read,
                 first: span * SPAN,
                 side,
@@ -108,7 +132,97 @@ impl View {
             )));
         }
         self.lists.build(&self.boxes, across * down, across);
+        self.ends.resize(across * down, End::default());
         Ok(())
+    }
+
+    /// Visits some tiles, the first of which is that of `image`; those of other ranks are left out.
+    fn visit<T: Default + Send>(
+        &mut self,
+        cluster: Cluster,
+        tiles: Range<usize>,
+        image: &mut [Image],
+        visit: impl Fn(&Self, Visited) -> T + Sync,
+    ) -> Vec<T> {
+        let (mut ends, mut entries) = (std::mem::take(&mut self.ends), std::mem::take(&mut self.lists.entries));
+        let (all_ends, all_entries) = (SharedSlice::new(&mut ends), SharedSlice::new(&mut entries));
+        let view = &*self;
+        let visited = tiles.into_par_iter().zip(image).with_max_len(TILES);
+        let found = visited.map(|(index, image)| {
+            if !cluster.owns(view.first + index) {
+                return T::default();
+            }
+            // SAFETY: every tile's list has entries of its own, and every tile one end.
+            let (list, end) = unsafe {
+                (
+                    &mut all_entries.get()[view.lists.range(index)],
+                    &mut all_ends.get()[index],
+                )
+            };
+            let tile = Visited {
+                index,
+                list,
+                end,
+                image,
+            };
+            visit(view, tile)
+        });
+        let found = found.collect();
+        (self.ends, self.lists.entries) = (ends, entries);
+        found
+    }
+
+    /// Blends a tile, and keeps the weights of the first entries of its list.
+    fn gather(&self, inputs: &Inputs, tile: &mut Visited, kept: &mut [Plane<f32>]) {
+        let (origin, inside) = self.tile(tile.index);
+        inputs.level.run(Gather {
+            list: tile.list,
+            pages: self.lists.pages(tile.index),
+            shapes: &self.shapes,
+            origin,
+            inside,
+            background: background(inputs),
+            image: tile.image,
+            end: tile.end,
+            kept,
+        });
+    }
+
+    /// Undoes a tile that was blended, with the weights that were kept.
+    fn replay(
+        &self,
+        inputs: &Inputs,
+        tile: &Visited,
+        kept: &[Plane<f32>],
+        adjoint: &Adjoint,
+        (records, tunes_background): (&mut [Record], bool),
+    ) -> Found {
+        let (origin, inside) = self.tile(tile.index);
+        inputs.level.run(Replay {
+            list: tile.list,
+            pages: self.lists.pages(tile.index),
+            shapes: &self.shapes,
+            origin,
+            inside,
+            background: background(inputs),
+            tunes_background,
+            end: tile.end,
+            image: tile.image,
+            adjoint,
+            kept,
+            records,
+        })
+    }
+
+    /// The tiles from `begin` on whose records make a round.
+    fn round(&self, begin: usize) -> Range<usize> {
+        let base = self.lists.range(begin).start;
+        let fits = |end: usize| self.lists.range(end - 1).end - base <= ROUND;
+        let mut end = begin + 1;
+        while end < self.count() && fits(end + 1) {
+            end += 1;
+        }
+        begin..end
     }
 
     fn bytes(&self) -> usize {
@@ -128,61 +242,14 @@ impl SplatPasses {
 
     /// Renders whole views, tile by tile. The samples of a pixel would all be alike: its centre is looked at.
     pub(in crate::device::cpu) fn render(&mut self, inputs: &Inputs, pass: Pass, frame: &mut Frame) -> Result<()> {
-        let sensors = &pass.batch.table.sensors;
-        if pass.batch.drawn.is_some() {
-            return Err(DeviceError::Unavailable(
-                "splats are drawn a tile at a time: look at whole views, not at single pixels".into(),
-            ));
-        }
-        self.views.resize_with(sensors.len(), View::default);
-        for (view, &sensor) in self.views.iter_mut().zip(sensors) {
-            let record = &inputs.sensors[sensor as usize];
-            (view.width, view.height) = (record.width as usize, record.height as usize);
-            view.film = Placed::of(record);
-            let projected = view.project(inputs.level, &self.scene.slots, &inputs.params, self.scene.count);
-            if inputs.cluster.any(projected.is_err()) {
-                projected?;
-                return Err(DeviceError::TooLarge(
-                    "another rank has no room for the lists of splats".into(),
-                ));
-            }
-        }
-        let background = background(inputs);
-        let tiles: usize = self
-            .views
-            .iter()
-            .map(|view| view.tiles().iter().product::<usize>())
-            .sum();
-        let mut image = frame.begin_tiles().room(tiles);
-        let mut first = 0;
+        let tiles = self.project(inputs, pass.batch)?;
+        let mut image = frame.tiles_mut().room(tiles);
         for view in &mut self.views {
-            let count = view.tiles().iter().product::<usize>();
-            let (here, rest) = image.split_at_mut(count);
+            let (here, rest) = image.split_at_mut(view.count());
             image = rest;
-            let (mut ends, mut entries) = (std::mem::take(&mut view.ends), std::mem::take(&mut view.lists.entries));
-            ends.resize(count, End::default());
-            let all_entries = SharedSlice::new(&mut entries);
-            let outputs = here.par_iter_mut().zip(&mut ends).enumerate();
-            let own = outputs
-                .with_max_len(TILES)
-                .filter(|(index, _)| inputs.cluster.owns(first + index));
-            own.for_each(|(index, (image, end))| {
-                let (origin, inside) = view.tile(index);
-                // SAFETY: every tile's list has entries of its own.
-                let list = unsafe { &mut all_entries.get()[view.lists.range(index)] };
-                inputs.level.run(Gather {
-                    list,
-                    pages: view.lists.pages(index),
-                    shapes: &view.shapes,
-                    origin,
-                    inside,
-                    background,
-                    image,
-                    end,
-                });
+            view.visit(inputs.cluster, 0..view.count(), here, |view, mut tile| {
+                view.gather(inputs, &mut tile, &mut []);
             });
-            (view.ends, view.lists.entries) = (ends, entries);
-            first += count;
         }
         Ok(())
     }
@@ -191,105 +258,147 @@ impl SplatPasses {
     pub(in crate::device::cpu) fn backpropagate(
         &mut self,
         inputs: &Inputs,
-        frame: &Frame,
+        frame: &mut Frame,
         updates: &mut Updates,
     ) -> Result<ReplayStats> {
-        let background = background(inputs);
-        let tuned = inputs.emitter.filter(|&slot| !updates.gradients[slot].is_empty());
-        let mut stats = ReplayStats::default();
-        let mut first = 0;
-        let mut by_background = [0f64; 3];
-        let rendered = frame.tiles().expect("what is undone was rendered tile by tile");
-        let views = std::mem::take(&mut self.views);
-        for view in &views {
-            let chunks = view.tiles().iter().product::<usize>();
-            let tiles = first..first + chunks;
-            let (image, adjoint) = (&rendered.image[tiles.clone()], &rendered.adjoint[tiles]);
-            let (numbered, background) = ((view, first), (background, tuned.is_some()));
-            let found = self.compute_derivatives(inputs, numbered, (image, adjoint), background, updates);
-            stats = stats + found.stats;
-            for c in 0..3 {
-                by_background[c] += found.by_background[c];
-            }
-            first += chunks;
+        let tunes_background = tuned_background(inputs, updates).is_some();
+        let Tiles { image, adjoint } = frame.tiles_mut();
+        let found = self.compute_derivatives(inputs, image, updates, |view, tile, records| {
+            let adjoint = &adjoint[view.first + tile.index];
+            view.replay(inputs, &tile, &[], adjoint, (records, tunes_background))
+        });
+        Ok(self.add_background(inputs, &found, updates))
+    }
+
+    /// Renders whole views, compares them and adds the derivatives to the gradients, in one visit of each tile: what a tile looks
+    /// at stays in the cache, its weights among it, and its adjoint image is nowhere else. The loss must be one of single pixels.
+    pub(in crate::device::cpu) fn value_and_gradient(
+        &mut self,
+        inputs: &Inputs,
+        pass: Pass,
+        loss: Loss,
+        (frame, updates): (&mut Frame, &mut Updates),
+    ) -> Result<(LossValue, ReplayStats)> {
+        let tiles = self.project(inputs, pass.batch)?;
+        let tunes_background = tuned_background(inputs, updates).is_some();
+        let comparison = Comparison::new(inputs, pass.batch, pass.keys, loss);
+        let image = frame.tiles_mut().room(tiles);
+        let found = self.compute_derivatives(inputs, image, updates, |view, mut tile, records| {
+            WEIGHTS.with_borrow_mut(|kept| {
+                kept.resize(KEPT, Plane::of(0.0));
+                view.gather(inputs, &mut tile, kept);
+                let mut adjoint = [Plane::of(0.0); 3];
+                let loss = comparison.tile(view.first + tile.index, tile.image, &mut adjoint);
+                let found = view.replay(inputs, &tile, kept, &adjoint, (records, tunes_background));
+                Found { loss, ..found }
+            })
+        });
+        let losses: Vec<[f64; 2]> = found.iter().map(|tile| tile.loss).collect();
+        let stats = self.add_background(inputs, &found, updates);
+        Ok((comparison.value(&losses), stats))
+    }
+
+    /// Projects all splats onto the views of a batch; returns the number of their tiles.
+    fn project(&mut self, inputs: &Inputs, batch: &Batch) -> Result<usize> {
+        if batch.drawn.is_some() {
+            return Err(DeviceError::Unavailable(
+                "splats are drawn a tile at a time: look at whole views, not at single pixels".into(),
+            ));
         }
-        self.views = views;
-        if let Some(slot) = tuned {
+        let sensors = &batch.table.sensors;
+        self.views.resize_with(sensors.len(), View::default);
+        let mut tiles = 0;
+        for (view, &sensor) in self.views.iter_mut().zip(sensors) {
+            let record = &inputs.sensors[sensor as usize];
+            (view.width, view.height) = (record.width as usize, record.height as usize);
+            (view.film, view.first) = (Placed::of(record), tiles);
+            let projected = view.project(inputs, &self.scene);
+            if inputs.cluster.any(projected.is_err()) {
+                projected?;
+                return Err(DeviceError::TooLarge(
+                    "another rank has no room for the lists of splats".into(),
+                ));
+            }
+            tiles += view.count();
+        }
+        Ok(tiles)
+    }
+
+    /// Adds the derivatives by the background, which the tiles of all views have found, to its gradient; returns how the
+    /// replays went.
+    fn add_background(&self, inputs: &Inputs, found: &[Found], updates: &mut Updates) -> ReplayStats {
+        let of_view = |view: &View| {
+            let tiles = &found[view.first..view.first + view.count()];
+            tiles.iter().copied().fold(Found::default(), Found::with)
+        };
+        let sum = self.views.iter().map(of_view).fold(Found::default(), Found::with);
+        if let Some(slot) = tuned_background(inputs, updates) {
             for c in 0..3 {
-                updates.gradients[slot][c] += by_background[c] as f32;
+                updates.gradients[slot][c] += sum.by_background[c] as f32;
             }
             updates.activity[slot].touch(0..3);
         }
-        Ok(stats)
+        sum.stats
     }
 
-    /// Undoes all tiles of a view, the first of which has this number in its batch, sums what they send to each splat and adds
-    /// it to the gradients.
+    /// Visits the tiles of all views, each of which undoes its list, sums what they send to each splat and adds it to the
+    /// gradients; returns what each tile has found.
     fn compute_derivatives(
         &mut self,
         inputs: &Inputs,
-        (view, first): (&View, usize),
-        (image, adjoint): (&[Image], &[Adjoint]),
-        (background, tunes_background): ([f32; 3], bool),
+        image: &mut [Image],
         updates: &mut Updates,
-    ) -> Found {
-        let tiles = view.tiles().iter().product::<usize>();
-        let mut found = Found::default();
-        let gradients = Gradients::new(inputs, &self.scene.slots, view.side(), updates);
-        self.derivatives.resize(self.scene.count, Record::default());
-        let mut begin = 0;
-        while begin < tiles {
-            let lists = &view.lists;
-            let base = lists.range(begin).start;
-            let fits = |end: usize| lists.range(end - 1).end - base <= ROUND;
-            let mut end = begin + 1;
-            while end < tiles && fits(end + 1) {
-                end += 1;
+        visit: impl Fn(&View, Visited, &mut [Record]) -> Found + Sync,
+    ) -> Vec<Found> {
+        let mut found = Vec::with_capacity(image.len());
+        let mut views = std::mem::take(&mut self.views);
+        for view in &mut views {
+            let gradients = Gradients::new(inputs, &self.scene.slots, view.side(), updates);
+            self.derivatives.resize(self.scene.count, Record::default());
+            let mut begin = 0;
+            while begin < view.count() {
+                let tiles = view.round(begin);
+                begin = tiles.end;
+                found.extend(self.visit_round(inputs.cluster, view, tiles.clone(), image, &visit));
+                self.sum_records(view, tiles, (begin == view.count()).then_some(&gradients));
             }
-            let count = lists.range(end - 1).end - base;
-            let of_tile = |index: usize| lists.range(index).start - base..lists.range(index).end - base;
-            if self.records.len() < count {
-                self.records.resize(count, Record::default());
-            }
-            let records = SharedSlice::new(&mut self.records);
-            let mut of_tiles: Vec<[u64; 7]> = (begin..end)
-                .into_par_iter()
-                .with_max_len(TILES)
-                .map(|index| {
-                    if !inputs.cluster.owns(first + index) {
-                        return Found::default().words();
-                    }
-                    // SAFETY: every tile's list has records of its own.
-                    let records = unsafe { &mut records.get()[of_tile(index)] };
-                    let (origin, inside) = view.tile(index);
-                    let replay = Replay {
-                        list: view.lists.of(index),
-                        pages: view.lists.pages(index),
-                        shapes: &view.shapes,
-                        origin,
-                        inside,
-                        background,
-                        tunes_background,
-                        end: &view.ends[index],
-                        image: &image[index],
-                        adjoint: &adjoint[index],
-                        records,
-                    };
-                    inputs.level.run(replay).words()
-                })
-                .collect();
-            if !inputs.cluster.is_single() {
-                let owner = |index: usize| (first + index) % inputs.cluster.size();
-                exchange(inputs.cluster, begin..end, owner, &mut of_tiles, |index| {
-                    index - begin..index - begin + 1
-                });
-                exchange(inputs.cluster, begin..end, owner, &mut self.records, of_tile);
-            }
-            found = of_tiles.into_iter().map(Found::from_words).fold(found, Found::with);
-            self.sum_records(view, begin..end, (end == tiles).then_some(&gradients));
-            begin = end;
         }
+        self.views = views;
         found
+    }
+
+    /// Visits a round of a view's tiles, each of which notes records; of those of other ranks they are taken over.
+    fn visit_round(
+        &mut self,
+        cluster: Cluster,
+        view: &mut View,
+        tiles: Range<usize>,
+        image: &mut [Image],
+        visit: impl Fn(&View, Visited, &mut [Record]) -> Found + Sync,
+    ) -> Vec<Found> {
+        let (first, base) = (view.first, view.lists.range(tiles.start).start);
+        let count = view.lists.range(tiles.end - 1).end - base;
+        if self.records.len() < count {
+            self.records.resize(count, Record::default());
+        }
+        let of_tile = |lists: &Lists, index: usize| lists.range(index).start - base..lists.range(index).end - base;
+        let records = SharedSlice::new(&mut self.records);
+        let image = &mut image[first + tiles.start..first + tiles.end];
+        let mut found = view.visit(cluster, tiles.clone(), image, |view, tile| {
+            // SAFETY: every tile's list has records of its own.
+            let records = unsafe { &mut records.get()[of_tile(&view.lists, tile.index)] };
+            visit(view, tile, records).words()
+        });
+        if !cluster.is_single() {
+            let owner = |index: usize| (first + index) % cluster.size();
+            exchange(cluster, tiles.clone(), owner, &mut found, |index| {
+                index - tiles.start..index - tiles.start + 1
+            });
+            exchange(cluster, tiles.clone(), owner, &mut self.records, |index| {
+                of_tile(&view.lists, index)
+            });
+        }
+        found.into_iter().map(Found::from_words).collect()
     }
 
     /// Zeroes the sums of some splats.
@@ -401,6 +510,11 @@ fn exchange<T: Plain>(
         taken[of] += to.len();
         array[to].copy_from_slice(&parts[of][begin..taken[of]]);
     }
+}
+
+/// The parameter of the radiance behind all splats, if it is tuned.
+fn tuned_background(inputs: &Inputs, updates: &Updates) -> Option<usize> {
+    inputs.emitter.filter(|&slot| !updates.gradients[slot].is_empty())
 }
 
 /// The radiance behind all splats.

@@ -21,11 +21,13 @@ const AHEAD: usize = 8;
 pub(super) struct Found {
     pub(super) stats: ReplayStats,
     pub(super) by_background: [f64; 3],
+    /// Sums of the loss and of the squared difference, where they were taken in the same visit.
+    pub(super) loss: [f64; 2],
 }
 
 impl Found {
     /// As plain numbers, to be sent to other ranks.
-    pub(super) fn words(self) -> [u64; 7] {
+    pub(super) fn words(self) -> [u64; 9] {
         let ReplayStats {
             rays,
             samples,
@@ -33,11 +35,12 @@ impl Found {
             tape_bytes,
         } = self.stats;
         let [r, g, b] = self.by_background.each(f64::to_bits);
-        [rays, samples, drifted, tape_bytes, r, g, b]
+        let [value, square] = self.loss.each(f64::to_bits);
+        [rays, samples, drifted, tape_bytes, r, g, b, value, square]
     }
 
     /// From [`Self::words`].
-    pub(super) fn from_words([rays, samples, drifted, tape_bytes, r, g, b]: [u64; 7]) -> Self {
+    pub(super) fn from_words([rays, samples, drifted, tape_bytes, r, g, b, value, square]: [u64; 9]) -> Self {
         Self {
             stats: ReplayStats {
                 rays,
@@ -46,6 +49,7 @@ impl Found {
                 tape_bytes,
             },
             by_background: [r, g, b].each(f64::from_bits),
+            loss: [value, square].each(f64::from_bits),
         }
     }
 
@@ -53,6 +57,7 @@ impl Found {
         Self {
             stats: self.stats + other.stats,
             by_background: [0, 1, 2].each(|c| self.by_background[c] + other.by_background[c]),
+            loss: [0, 1].each(|i| self.loss[i] + other.loss[i]),
         }
     }
 }
@@ -73,6 +78,8 @@ pub(super) struct Replay<'a> {
     pub(super) image: &'a [Plane<f32>; 4],
     /// The loss's derivatives by the tile's pixels; none beside the picture.
     pub(super) adjoint: &'a [Plane<f32>; 3],
+    /// The weights that `Gather` has kept, of the list's first entries.
+    pub(super) kept: &'a [Plane<f32>],
     /// One an entry of the list, in its order.
     pub(super) records: &'a mut [Record],
 }
@@ -111,15 +118,13 @@ impl Kernel for Replay<'_> {
                 bring_shape(shapes, list, (i - range.start).wrapping_sub(AHEAD));
                 let entry = self.list[i];
                 let splat = blocks.see(&shapes[usize::from(entry.splat)]);
-                // All weights are computed before any is undone: they are independent of each other, so that the
-                // processor overlaps them, while the steps of undoing form a chain.
-                for block in bits::<BLOCKS>(u64::from(entry.blocks)) {
-                    let mut weight = splat.weight(splat.measured(block));
-                    if self.end.finished >> block & 1 == 1 {
-                        weight = weight.keep(W::Lanes::above(&self.end.count[block], i as u32));
+                let weights = match self.kept.get(i) {
+                    Some(kept) => kept,
+                    None => {
+                        self.weigh(&splat, i, &mut weights);
+                        &weights
                     }
-                    weight.store(&mut weights[block]);
-                }
+                };
                 // Taking sums together is a chain that leaves units idle; the weights of the next entry do not depend on
                 // it.
                 if W::Lanes::IS_ROOMY
@@ -142,11 +147,25 @@ impl Kernel for Replay<'_> {
         Found {
             stats: self.stats::<W::Lanes>(&undo.transmittance),
             by_background,
+            loss: [0.0; 2],
         }
     }
 }
 
 impl Replay<'_> {
+    /// The weights of an entry in the blocks that it was blended in. All are computed before any is undone: they are
+    /// independent of each other, so that the processor overlaps them, while the steps of undoing form a chain.
+    #[inline(always)]
+    fn weigh<L: Lanes>(&self, splat: &Seen<L>, entry: usize, weights: &mut Plane<f32>) {
+        for block in bits::<BLOCKS>(u64::from(self.list[entry].blocks)) {
+            let mut weight = splat.weight(splat.measured(block));
+            if self.end.finished >> block & 1 == 1 {
+                weight = weight.keep(L::above(&self.end.count[block], entry as u32));
+            }
+            weight.store(&mut weights[block]);
+        }
+    }
+
     /// What was undone, and of how many pixels the transmittance has not come back to 1.
     #[inline(always)]
     fn stats<L: Lanes>(&self, transmittance: &Plane<f32>) -> ReplayStats {
