@@ -52,6 +52,29 @@ impl End {
     }
 }
 
+/// What a tile has computed for the last entries of its list, for their undoing: entry i is at place i modulo their number.
+pub(super) type Kept = [Weighed; KEPT];
+
+/// Entries that are kept: with a third of a second cache of 1 MiB all that a picture of many splats has in a tile, in which most
+/// reach few blocks.
+pub(super) const KEPT: usize = 256;
+const _: () = assert!(KEPT >= GROUP && KEPT.is_power_of_two());
+
+/// A splat as a tile sees it, and its weights in the blocks in which it is blended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Weighed {
+    pub(super) splat: Seen,
+    pub(super) weights: Plane<f32>,
+}
+
+impl Weighed {
+    /// Before a tile has seen it.
+    pub(super) const UNSEEN: Self = Self {
+        splat: Seen::UNSEEN,
+        weights: Plane::of(0.0),
+    };
+}
+
 /// Blends a tile's list.
 pub(super) struct Gather<'a> {
     /// Its entries, of which the blocks are found.
@@ -67,8 +90,7 @@ pub(super) struct Gather<'a> {
     pub(super) image: &'a mut [Plane<f32>; 4],
     /// What is there is how another picture ended: a guess.
     pub(super) end: &'a mut End,
-    /// Takes the weights of the list's first entries, a plane an entry, in the blocks that they are blended in.
-    pub(super) kept: &'a mut [Plane<f32>],
+    pub(super) kept: &'a mut Kept,
 }
 
 impl Kernel for Gather<'_> {
@@ -86,7 +108,6 @@ impl Kernel for Gather<'_> {
         let mut group = Group {
             first: 0,
             end: 0,
-            splats: [blocks.see(&Shape::default()); GROUP],
             words: [0; BLOCKS],
             open: u16::MAX,
             guess: self.end.finished,
@@ -117,11 +138,10 @@ impl Kernel for Gather<'_> {
 }
 
 /// Up to 64 entries of a page.
-struct Group<L> {
+struct Group {
     /// The first one's place in the list, and the end.
     first: usize,
     end: usize,
-    splats: [Seen<L>; GROUP],
     /// For each block the entries that are blended there, as bits.
     words: [u64; BLOCKS],
     /// Blocks of which some pixel is not finished.
@@ -133,7 +153,7 @@ struct Group<L> {
 impl Gather<'_> {
     /// Finds out which entries reach which blocks.
     #[inline(always)]
-    fn look_around<L: Lanes>(&mut self, shapes: &[Shape], blocks: &Blocks<L>, group: &mut Group<L>) {
+    fn look_around<L: Lanes>(&mut self, shapes: &[Shape], blocks: &Blocks<L>, group: &mut Group) {
         let list = &mut self.list[..group.end];
         let count = group.end - group.first;
         let mut reached = [[0u32; WIDTH]; GROUP / WIDTH];
@@ -141,7 +161,7 @@ impl Gather<'_> {
             let entry = group.first + i;
             bring_shape(shapes, list, entry + AHEAD);
             let shape = &shapes[usize::from(list[entry].splat)];
-            group.splats[i] = blocks.see(shape);
+            blocks.see(shape, &mut self.kept[entry % KEPT].splat);
             let bits = blocks.reached(shape) & group.open;
             list[entry].blocks = bits;
             reached[i / WIDTH][i % WIDTH] = u32::from(bits);
@@ -156,13 +176,13 @@ impl Gather<'_> {
 
     /// Blends a group's entries in a block.
     #[inline(always)]
-    fn blend<L: Lanes>(&mut self, group: &mut Group<L>, block: usize, state: &mut Blend<L>) {
+    fn blend<L: Lanes>(&mut self, group: &mut Group, block: usize, state: &mut Blend<L>) {
         let begin = *state;
         if group.guess >> block & 1 == 0 {
             for i in bits::<GROUP>(group.words[block]) {
-                let splat = &group.splats[i];
-                let weight = splat.weight(splat.measured(block));
-                self.keep(group.first + i, block, weight);
+                let Weighed { splat, weights } = &mut self.kept[(group.first + i) % KEPT];
+                let weight: L = splat.weight(splat.measured(block));
+                weight.store(&mut weights[block]);
                 state.blend(splat, weight);
             }
             // Transmittance never grows: pixels that are open after the last splat were open throughout.
@@ -176,15 +196,15 @@ impl Gather<'_> {
 
     /// [`Self::blend`], looking after each entry for pixels that are finished.
     #[inline(always)]
-    fn blend_watching<L: Lanes>(&mut self, group: &mut Group<L>, block: usize, state: &mut Blend<L>) {
+    fn blend_watching<L: Lanes>(&mut self, group: &mut Group, block: usize, state: &mut Blend<L>) {
         let mut is_open = state.is_open();
         let mut rest = group.words[block];
         while rest != 0 {
             let i = rest.trailing_zeros() as usize % GROUP;
             rest &= rest - 1;
-            let splat = &group.splats[i];
-            let weight = splat.weight(splat.measured(block)).keep(is_open);
-            self.keep(group.first + i, block, weight);
+            let Weighed { splat, weights } = &mut self.kept[(group.first + i) % KEPT];
+            let weight = splat.weight::<L>(splat.measured(block)).keep(is_open);
+            weight.store(&mut weights[block]);
             state.blend(splat, weight);
             let was_open = L::bits(is_open);
             is_open = state.is_open();
@@ -200,14 +220,6 @@ impl Gather<'_> {
                 }
                 return;
             }
-        }
-    }
-
-    /// Keeps an entry's weights in a block, if there is room.
-    #[inline(always)]
-    fn keep<L: Lanes>(&mut self, entry: usize, block: usize, weight: L) {
-        if let Some(plane) = self.kept.get_mut(entry) {
-            weight.store(&mut plane[block]);
         }
     }
 
@@ -260,7 +272,7 @@ impl<L: Lanes> Blend<L> {
     }
 
     #[inline(always)]
-    pub(super) fn blend(&mut self, splat: &Seen<L>, weight: L) {
+    pub(super) fn blend(&mut self, splat: &Seen, weight: L) {
         let share = self.transmittance * weight;
         for c in 0..3 {
             self.color[c] = share.mul_add(L::splat(splat.color[c]), self.color[c]);

@@ -1,6 +1,6 @@
 //! The arithmetic that every pair of a pixel and a splat takes, and nothing else: a measure for benchmarks.
 
-use super::gather::Blend;
+use super::gather::{Blend, Weighed};
 use super::replay::{Sums, Undo};
 use super::shape::{Blocks, Shape};
 use crate::device::cpu::planes::{BLOCKS, Plane};
@@ -51,9 +51,9 @@ impl Kernel for &Pairs {
             by_color: &[Plane::of(1.0); 3],
             behind: Plane::of(0.0),
         };
-        let mut splats = [blocks.see(&self.shapes[0]); SPLATS];
+        let mut splats = [Weighed::UNSEEN; SPLATS];
         for i in 0..SPLATS {
-            splats[i] = blocks.see(&self.shapes[i]);
+            blocks.see(&self.shapes[i], &mut splats[i].splat);
         }
         let mut total = W::Lanes::splat(0.0);
         for block in 0..BLOCKS {
@@ -61,21 +61,19 @@ impl Kernel for &Pairs {
                 transmittance: W::Lanes::splat(1.0),
                 color: [W::Lanes::splat(0.0); 3],
             };
-            for splat in &splats {
+            for Weighed { splat, .. } in &splats {
                 state.blend(splat, splat.weight(splat.measured(block)));
             }
             state.transmittance.store(&mut undo.transmittance[block]);
             total = total + state.color[0] + state.color[1] + state.color[2];
         }
-        let mut weights = Plane::of(0.0);
-        for splat in splats.iter().rev() {
+        for Weighed { splat, weights } in splats.iter_mut().rev() {
             for block in 0..BLOCKS {
-                splat.weight(splat.measured(block)).store(&mut weights[block]);
+                splat
+                    .weight::<W::Lanes>(splat.measured(block))
+                    .store(&mut weights[block]);
             }
-            let mut sums = Sums::new();
-            for block in 0..BLOCKS {
-                undo.blend(splat, block, W::Lanes::load(&weights[block]), &mut sums);
-            }
+            let sums: Sums<W::Lanes> = undo.blend_all(splat, weights, u16::MAX);
             for k in 0..8 {
                 total = total + sums.first[k];
             }
@@ -92,6 +90,8 @@ impl Kernel for &Pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::cpu::splats::shape::Seen;
+    use crate::device::cpu::vector::lanes::PlainLanes;
     use crate::device::cpu::vector::level::Level;
 
     /// What is measured is a blend and its undoing: the transmittance comes back, and the sum is not zero.
@@ -105,12 +105,12 @@ mod tests {
             assert_eq!(level.run(&pairs), [off, sum], "{level:?}");
         }
         // Every pixel of the tile is blended with every splat.
-        let blocks = Blocks::<crate::device::cpu::vector::lanes::PlainLanes>::new([0.0; 2]);
+        let blocks = Blocks::<PlainLanes>::new([0.0; 2]);
         for shape in &pairs.shapes {
             for block in 0..BLOCKS {
-                let splat = blocks.see(shape);
-                let mut weights = [0.0; WIDTH];
-                splat.weight(splat.measured(block)).store(&mut weights);
+                let (mut splat, mut weights) = (Seen::UNSEEN, [0.0; WIDTH]);
+                blocks.see(shape, &mut splat);
+                splat.weight::<PlainLanes>(splat.measured(block)).store(&mut weights);
                 assert!(weights.iter().all(|weight| *weight > 0.0));
             }
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::gather::{End, Gather};
+use super::gather::{self, End, Gather, Kept, Weighed};
 use super::lists::{Entry, Lists, PAGE, TileBox};
 use super::project::{Project, Reader, Update};
 use super::replay::{Found, Replay};
@@ -37,13 +37,9 @@ const SPAN: usize = 1024;
 /// asleep, and is woken late for the next pass.
 const TILES: usize = 4;
 
-/// Entries of a list whose weights are kept from a tile's primal for its adjoint: as many as leave three quarters of a second
-/// cache of 1 MiB to other things. Those behind them are weighed again.
-const KEPT: usize = 256;
-
 thread_local! {
-    /// The weights of the tile that a thread visits, a plane an entry of its list.
-    static WEIGHTS: RefCell<Vec<Plane<f32>>> = const { RefCell::new(Vec::new()) };
+    /// What the tile that a thread visits has computed.
+    static KEPT: RefCell<Box<Kept>> = RefCell::new(vec![Weighed::UNSEEN; gather::KEPT].try_into().expect("of this length"));
 }
 
 /// The passes over a picture of splats.
@@ -172,8 +168,8 @@ impl View {
         found
     }
 
-    /// Blends a tile, and keeps the weights of the first entries of its list.
-    fn gather(&self, inputs: &Inputs, tile: &mut Visited, kept: &mut [Plane<f32>]) {
+    /// Blends a tile.
+    fn gather(&self, inputs: &Inputs, tile: &mut Visited, kept: &mut Kept) {
         let (origin, inside) = self.tile(tile.index);
         inputs.level.run(Gather {
             list: tile.list,
@@ -188,12 +184,12 @@ impl View {
         });
     }
 
-    /// Undoes a tile that was blended, with the weights that were kept.
+    /// Undoes a tile that was blended.
     fn replay(
         &self,
         inputs: &Inputs,
         tile: &Visited,
-        kept: &[Plane<f32>],
+        kept: Option<&Kept>,
         adjoint: &Adjoint,
         (records, tunes_background): (&mut [Record], bool),
     ) -> Found {
@@ -248,7 +244,7 @@ impl SplatPasses {
             let (here, rest) = image.split_at_mut(view.count());
             image = rest;
             view.visit(inputs.cluster, 0..view.count(), here, |view, mut tile| {
-                view.gather(inputs, &mut tile, &mut []);
+                KEPT.with_borrow_mut(|kept| view.gather(inputs, &mut tile, kept));
             });
         }
         Ok(())
@@ -265,7 +261,7 @@ impl SplatPasses {
         let Tiles { image, adjoint } = frame.tiles_mut();
         let found = self.compute_derivatives(inputs, image, updates, |view, tile, records| {
             let adjoint = &adjoint[view.first + tile.index];
-            view.replay(inputs, &tile, &[], adjoint, (records, tunes_background))
+            view.replay(inputs, &tile, None, adjoint, (records, tunes_background))
         });
         Ok(self.add_background(inputs, &found, updates))
     }
@@ -284,12 +280,11 @@ impl SplatPasses {
         let comparison = Comparison::new(inputs, pass.batch, pass.keys, loss);
         let image = frame.tiles_mut().room(tiles);
         let found = self.compute_derivatives(inputs, image, updates, |view, mut tile, records| {
-            WEIGHTS.with_borrow_mut(|kept| {
-                kept.resize(KEPT, Plane::of(0.0));
+            KEPT.with_borrow_mut(|kept| {
                 view.gather(inputs, &mut tile, kept);
                 let mut adjoint = [Plane::of(0.0); 3];
                 let loss = comparison.tile(view.first + tile.index, tile.image, &mut adjoint);
-                let found = view.replay(inputs, &tile, kept, &adjoint, (records, tunes_background));
+                let found = view.replay(inputs, &tile, Some(kept), &adjoint, (records, tunes_background));
                 Found { loss, ..found }
             })
         });

@@ -1,7 +1,7 @@
 //! A tile of a picture backwards: `replay` of `transport/splats/blend.rs`, a splat after the other, sixteen pixels of
 //! each block that it reaches at a time.
 
-use super::gather::End;
+use super::gather::{End, KEPT, Kept, Weighed};
 use super::lists::{Entry, Pages, page_of};
 use super::shape::{Blocks, Seen, Shape, bits, bring_shape};
 use super::sums::Record;
@@ -10,7 +10,7 @@ use crate::device::cpu::planes::{BLOCKS, Plane, TILE, ones};
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
-use crate::each::EachEntry;
+use crate::each::{EachEntry, each_index};
 use crate::transport::splats::blend::MAX_WEIGHT;
 
 /// Entries of a list by which shapes are asked for ahead.
@@ -78,8 +78,8 @@ pub(super) struct Replay<'a> {
     pub(super) image: &'a [Plane<f32>; 4],
     /// The loss's derivatives by the tile's pixels; none beside the picture.
     pub(super) adjoint: &'a [Plane<f32>; 3],
-    /// The weights that `Gather` has kept, of the list's first entries.
-    pub(super) kept: &'a [Plane<f32>],
+    /// What `Gather` has kept; None if that has been overwritten.
+    pub(super) kept: Option<&'a Kept>,
     /// One an entry of the list, in its order.
     pub(super) records: &'a mut [Record],
 }
@@ -109,20 +109,20 @@ impl Kernel for Replay<'_> {
             true => undo.by_background::<W::Lanes>(),
             false => [0.0; 3],
         };
-        let mut weights = Plane::of(0.0);
+        let mut again = Weighed::UNSEEN;
+        let first_kept = self.list.len().saturating_sub(KEPT);
         let mut sums = Sums::<W::Lanes>::new();
         for page in (0..self.pages.count()).rev() {
             let (range, shapes) = (self.pages.range(page), page_of(self.shapes, page));
             let list = &self.list[range.clone()];
             for i in range.clone().rev() {
-                bring_shape(shapes, list, (i - range.start).wrapping_sub(AHEAD));
                 let entry = self.list[i];
-                let splat = blocks.see(&shapes[usize::from(entry.splat)]);
-                let weights = match self.kept.get(i) {
-                    Some(kept) => kept,
-                    None => {
-                        self.weigh(&splat, i, &mut weights);
-                        &weights
+                let Weighed { splat, weights } = match self.kept {
+                    Some(kept) if i >= first_kept => &kept[i % KEPT],
+                    _ => {
+                        bring_shape(shapes, list, (i - range.start).wrapping_sub(AHEAD));
+                        self.weigh(&blocks, &shapes[usize::from(entry.splat)], i, &mut again);
+                        &again
                     }
                 };
                 // Taking sums together is a chain that leaves units idle; the weights of the next entry do not depend on
@@ -132,10 +132,7 @@ impl Kernel for Replay<'_> {
                 {
                     *record = sums.record();
                 }
-                sums = Sums::new();
-                for block in bits::<BLOCKS>(u64::from(entry.blocks)) {
-                    undo.blend(&splat, block, W::Lanes::load(&weights[block]), &mut sums);
-                }
+                sums = undo.blend_all(splat, weights, entry.blocks);
                 if !W::Lanes::IS_ROOMY {
                     self.records[i] = sums.record();
                 }
@@ -153,12 +150,14 @@ impl Kernel for Replay<'_> {
 }
 
 impl Replay<'_> {
-    /// The weights of an entry in the blocks that it was blended in. All are computed before any is undone: they are
-    /// independent of each other, so that the processor overlaps them, while the steps of undoing form a chain.
+    /// An entry as `Gather` has seen it, and its weights in the blocks that it was blended in. All are computed before any is
+    /// undone: they are independent of each other, so that the processor overlaps them, while the steps of undoing form a chain.
     #[inline(always)]
-    fn weigh<L: Lanes>(&self, splat: &Seen<L>, entry: usize, weights: &mut Plane<f32>) {
+    fn weigh<L: Lanes>(&self, blocks: &Blocks<L>, shape: &Shape, entry: usize, of: &mut Weighed) {
+        let Weighed { splat, weights } = of;
+        blocks.see(shape, splat);
         for block in bits::<BLOCKS>(u64::from(self.list[entry].blocks)) {
-            let mut weight = splat.weight(splat.measured(block));
+            let mut weight: L = splat.weight(splat.measured(block));
             if self.end.finished >> block & 1 == 1 {
                 weight = weight.keep(L::above(&self.end.count[block], entry as u32));
             }
@@ -205,6 +204,7 @@ pub(super) struct Undo<'a> {
 }
 
 /// Sums over the pixels of a splat, still lane by lane; what they are is told at [`Record`].
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Sums<L> {
     pub(super) first: [L; 8],
     pub(super) last: L,
@@ -259,22 +259,48 @@ impl Undo<'_> {
         by_background
     }
 
-    /// Undoes a splat in a block, and adds what derivatives by it need.
+    /// Undoes a splat in some blocks.
     #[inline(always)]
-    pub(super) fn blend<L: Lanes>(&mut self, splat: &Seen<L>, block: usize, weight: L, sums: &mut Sums<L>) {
-        let [u, v] = splat.measured(block);
+    pub(super) fn blend_all<L: Lanes>(&mut self, splat: &Seen, weights: &Plane<f32>, blocks: u16) -> Sums<L> {
+        let mut parts = [Sums::new(); 2];
+        for part in 0..L::PARTS {
+            for block in bits::<BLOCKS>(u64::from(blocks)) {
+                self.blend(splat, (block, part), &weights[block], &mut parts[part]);
+            }
+        }
+        let [low, high] = parts;
+        Sums {
+            first: each_index(|i| L::join(low.first[i], high.first[i])),
+            last: L::join(low.last, high.last),
+        }
+    }
+
+    /// Undoes a splat in a part of a block, and adds what derivatives by it need.
+    #[inline(always)]
+    fn blend<L: Lanes>(
+        &mut self,
+        splat: &Seen,
+        (block, part): (usize, usize),
+        weight: &[f32; WIDTH],
+        sums: &mut Sums<L>,
+    ) {
+        let load = |from: &[f32; WIDTH]| L::load_part(from, part);
+        let weight = load(weight);
+        let [u, v] = splat.measured_part(block, part);
         let is_free = weight.below(L::splat(MAX_WEIGHT));
-        let before = L::load(&self.transmittance[block]) / (L::splat(1.0) - weight);
-        before.store(&mut self.transmittance[block]);
-        let hidden = L::load(&self.behind[block]);
+        let before = load(&self.transmittance[block]) / (L::splat(1.0) - weight);
+        before.store_part(&mut self.transmittance[block], part);
+        let hidden = load(&self.behind[block]);
         let mut adjoint = [hidden; 3];
         // What the weight's growth loses.
         let mut less = hidden;
         for c in 0..3 {
-            adjoint[c] = L::load(&self.by_color[c][block]);
+            adjoint[c] = load(&self.by_color[c][block]);
             less = less.sub_product(adjoint[c], L::splat(splat.color[c]));
         }
-        hidden.sub_product(weight, less).store(&mut self.behind[block]);
+        hidden
+            .sub_product(weight, less)
+            .store_part(&mut self.behind[block], part);
         let share = before * weight;
         let by_power = (share * less).keep(is_free);
         let (by_u, by_v) = (by_power * u, by_power * v);

@@ -3,6 +3,7 @@
 use super::lists::Entry;
 use crate::device::cpu::planes::EDGE;
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
+use crate::each::EachEntry;
 use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::splats::blend::MAX_WEIGHT;
 
@@ -102,18 +103,14 @@ impl<L: Lanes> Blocks<L> {
 
     /// The splat as the tile's pixels see it.
     #[inline(always)]
-    pub(super) fn see(&self, shape: &Shape) -> Seen<L> {
-        let mut first = [[0.0; WIDTH]; 2];
+    pub(super) fn see(&self, shape: &Shape, seen: &mut Seen) {
+        let within = shape.measured([self.columns, self.rows]);
         let firsts = shape.measured(self.firsts(shape));
         for axis in 0..2 {
-            firsts[axis].store(&mut first[axis]);
+            within[axis].store(&mut seen.within[axis]);
+            firsts[axis].store(&mut seen.first[axis]);
         }
-        Seen {
-            within: shape.measured([self.columns, self.rows]),
-            first,
-            log_opacity: shape.log_opacity,
-            color: shape.color,
-        }
+        (seen.log_opacity, seen.color) = (shape.log_opacity, shape.color);
     }
 }
 
@@ -121,25 +118,39 @@ impl<L: Lanes> Blocks<L> {
 /// the same for the pixels of all blocks.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct Seen<L> {
-    within: [L; 2],
+pub(super) struct Seen {
+    /// A number a pixel of a block.
+    within: [[f32; WIDTH]; 2],
     /// A number a block.
     first: [[f32; WIDTH]; 2],
     log_opacity: f32,
     pub(super) color: [f32; 3],
 }
 
-impl<L: Lanes> Seen<L> {
+impl Seen {
+    /// What nobody has looked at.
+    pub(super) const UNSEEN: Self = Self {
+        within: [[0.0; WIDTH]; 2],
+        first: [[0.0; WIDTH]; 2],
+        log_opacity: 0.0,
+        color: [0.0; 3],
+    };
+
     /// u and v of a block's pixels.
     #[inline(always)]
-    pub(super) fn measured(&self, block: usize) -> [L; 2] {
-        let ([u, v], [first_u, first_v]) = (self.within, &self.first);
-        [u + L::splat(first_u[block]), v + L::splat(first_v[block])]
+    pub(super) fn measured<L: Lanes>(&self, block: usize) -> [L; 2] {
+        [0, 1].each(|axis| L::load(&self.within[axis]) + L::splat(self.first[axis][block]))
+    }
+
+    /// A part of [`Self::measured`].
+    #[inline(always)]
+    pub(super) fn measured_part<L: Lanes>(&self, block: usize, part: usize) -> [L; 2] {
+        [0, 1].each(|axis| L::load_part(&self.within[axis], part) + L::splat(self.first[axis][block]))
     }
 
     /// The weight where a point is measured as u and v, at most [`MAX_WEIGHT`], and zero where it is left out.
     #[inline(always)]
-    pub(super) fn weight(&self, measured: [L; 2]) -> L {
+    pub(super) fn weight<L: Lanes>(&self, measured: [L; 2]) -> L {
         let exponent = exponent(self.log_opacity, measured);
         let is_blended = exponent.at_least(L::splat(LEAST));
         exponent.exp2().min(L::splat(MAX_WEIGHT)).keep(is_blended)

@@ -13,6 +13,20 @@ impl Lanes for Avx512Lanes {
     type Mask = __mmask16;
 
     const IS_ROOMY: bool = true;
+    const PARTS: usize = 1;
+
+    #[inline(always)]
+    fn load_part(from: &[f32; WIDTH], _: usize) -> Self {
+        Self::load(from)
+    }
+    #[inline(always)]
+    fn store_part(self, to: &mut [f32; WIDTH], _: usize) {
+        self.store(to);
+    }
+    #[inline(always)]
+    fn join(first: Self, _: Self) -> Self {
+        first
+    }
 
     #[inline(always)]
     fn splat(x: f32) -> Self {

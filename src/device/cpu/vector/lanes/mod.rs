@@ -28,6 +28,16 @@ pub(in crate::device::cpu) trait Lanes:
     /// Whether there are registers enough to keep a dozen vectors while other things are computed.
     const IS_ROOMY: bool;
 
+    /// Parts in which long loops take the lanes one after the other, so that what they keep finds registers.
+    const PARTS: usize;
+
+    /// Of a part of the lanes [`Self::load`]; what is in the others is not defined.
+    fn load_part(from: &[f32; WIDTH], part: usize) -> Self;
+    /// Of a part of the lanes [`Self::store`].
+    fn store_part(self, to: &mut [f32; WIDTH], part: usize);
+    /// Puts the first part and the second one together, if there are two.
+    fn join(first: Self, second: Self) -> Self;
+
     fn splat(x: f32) -> Self;
     fn load(from: &[f32; WIDTH]) -> Self;
     fn store(self, to: &mut [f32; WIDTH]);
@@ -113,6 +123,20 @@ impl Lanes for PlainLanes {
     type Mask = [bool; WIDTH];
 
     const IS_ROOMY: bool = false;
+    const PARTS: usize = 1;
+
+    #[inline(always)]
+    fn load_part(from: &[f32; WIDTH], _: usize) -> Self {
+        Self::load(from)
+    }
+    #[inline(always)]
+    fn store_part(self, to: &mut [f32; WIDTH], _: usize) {
+        self.store(to);
+    }
+    #[inline(always)]
+    fn join(first: Self, _: Self) -> Self {
+        first
+    }
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
