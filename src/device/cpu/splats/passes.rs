@@ -404,30 +404,23 @@ impl SplatPasses {
     /// Adds a round's records to their splats, tile after tile; the first round begins with zeros. After the last one splats
     /// are updated by the thread that has their sums at hand.
     fn sum_records(&mut self, view: &View, tiles: Range<usize>, gradients: Option<&Gradients>) {
-        let span = self.scene.count.div_ceil(4 * rayon::current_num_threads()).max(SPAN);
-        let (records, base) = (&self.records, view.lists.range(tiles.start).start);
-        self.derivatives.par_chunks_mut(span).enumerate().for_each(|(i, sums)| {
-            let splats = i * span..i * span + sums.len();
+        let View { lists, .. } = view;
+        let (records, base) = (&self.records, lists.range(tiles.start).start);
+        let groups = self.derivatives.par_chunks_mut(lists.group()).enumerate();
+        groups.for_each(|(group, sums)| {
+            let first = group * lists.group();
             if tiles.start == 0 {
                 Self::clear_derivatives(sums);
             }
             for tile in tiles.clone() {
-                let (list, records) = (view.lists.of(tile), &records[view.lists.range(tile).start - base..]);
-                for page in splats.start / PAGE..splats.end.div_ceil(PAGE) {
-                    let range = view.lists.pages(tile).range(page);
-                    let (list, records) = (&list[range.clone()], &records[range]);
-                    let before = splats.start.saturating_sub(page * PAGE);
-                    let begin = list.partition_point(|entry| usize::from(entry.splat) < before);
-                    for (entry, record) in list.iter().zip(records).skip(begin) {
-                        match sums.get_mut(page * PAGE + usize::from(entry.splat) - splats.start) {
-                            Some(sum) => sum.add(record),
-                            None => break,
-                        }
-                    }
+                let range = lists.of_group(tile, group);
+                let records = &records[range.start - base..range.end - base];
+                for (entry, record) in lists.entries[range].iter().zip(records) {
+                    sums[usize::from(entry.splat) - first % PAGE].add(record);
                 }
             }
             if let Some(gradients) = gradients {
-                gradients.update_splats(i * span, sums);
+                gradients.update_splats(first, sums);
             }
         });
     }
