@@ -286,8 +286,6 @@ impl Undo<'_> {
     ) {
         let load = |from: &[f32; WIDTH]| L::load_part(from, part);
         let weight = load(weight);
-        let [u, v] = splat.measured_part(block, part);
-        let is_free = weight.below(L::splat(MAX_WEIGHT));
         let before = load(&self.transmittance[block]) / (L::splat(1.0) - weight);
         before.store_part(&mut self.transmittance[block], part);
         let hidden = load(&self.behind[block]);
@@ -302,17 +300,20 @@ impl Undo<'_> {
             .sub_product(weight, less)
             .store_part(&mut self.behind[block], part);
         let share = before * weight;
-        let by_power = (share * less).keep(is_free);
-        let (by_u, by_v) = (by_power * u, by_power * v);
+        // What is not needed any more comes first: registers are few.
         let [one, by_1, by_2, uu, uv, vv, red, green] = &mut sums.first;
-        *one = *one + by_power;
-        *by_1 = *by_1 + by_u;
-        *by_2 = *by_2 + by_v;
-        *uu = by_u.mul_add(u, *uu);
-        *uv = by_u.mul_add(v, *uv);
-        *vv = by_v.mul_add(v, *vv);
         *red = share.mul_add(adjoint[0], *red);
         *green = share.mul_add(adjoint[1], *green);
         sums.last = share.mul_add(adjoint[2], sums.last);
+        let by_power = (share * less).keep(weight.below(L::splat(MAX_WEIGHT)));
+        *one = *one + by_power;
+        let [u, v] = splat.measured_part(block, part);
+        let by_u = by_power * u;
+        *by_1 = *by_1 + by_u;
+        *uu = by_u.mul_add(u, *uu);
+        *uv = by_u.mul_add(v, *uv);
+        let by_v = by_power * v;
+        *by_2 = *by_2 + by_v;
+        *vv = by_v.mul_add(v, *vv);
     }
 }
