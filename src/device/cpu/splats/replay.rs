@@ -284,7 +284,7 @@ impl Undo<'_> {
         weight: &[f32; WIDTH],
         sums: &mut Sums<L>,
     ) {
-        let load = |from: &[f32; WIDTH]| L::load_part(from, part);
+        let load = |from: &[f32; WIDTH]| L::load(from).part(part);
         let weight = load(weight);
         let before = load(&self.transmittance[block]) / (L::splat(1.0) - weight);
         before.store_part(&mut self.transmittance[block], part);

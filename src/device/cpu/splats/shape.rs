@@ -145,7 +145,7 @@ impl Seen {
     /// A part of [`Self::measured`].
     #[inline(always)]
     pub(super) fn measured_part<L: Lanes>(&self, block: usize, part: usize) -> [L; 2] {
-        [0, 1].each(|axis| L::load_part(&self.within[axis], part) + L::splat(self.first[axis][block]))
+        [0, 1].each(|axis| L::load(&self.within[axis]).part(part) + L::splat(self.first[axis][block]))
     }
 
     /// The weight where a point is measured as u and v, at most [`MAX_WEIGHT`], and zero where it is left out.

@@ -84,13 +84,17 @@ impl Lanes for Avx2Lanes {
     const IS_ROOMY: bool = false;
     const PARTS: usize = 2;
 
-    /// The part is in both vectors: what is computed twice from it compilers compute once.
+    /// The part is in both vectors: what is computed of it twice compilers compute once.
     #[inline(always)]
-    fn load_part(from: &[f32; WIDTH], part: usize) -> Self {
-        let (halves, _) = from.as_chunks::<8>();
-        // SAFETY: as above; a half holds as many numbers as a vector.
-        let half = unsafe { _mm256_loadu_ps(halves[part].as_ptr()) };
-        Self(half, half)
+    fn part(self, part: usize) -> Self {
+        match part {
+            0 => Self(self.0, self.0),
+            _ => Self(self.1, self.1),
+        }
+    }
+    #[inline(always)]
+    fn join(first: Self, second: Self) -> Self {
+        Self(first.0, second.0)
     }
     #[inline(always)]
     fn store_part(self, to: &mut [f32; WIDTH], part: usize) {
@@ -98,11 +102,6 @@ impl Lanes for Avx2Lanes {
         // SAFETY: as above; a half holds as many numbers as a vector.
         unsafe { _mm256_storeu_ps(halves[part].as_mut_ptr(), self.0) }
     }
-    #[inline(always)]
-    fn join(first: Self, second: Self) -> Self {
-        Self(first.0, second.0)
-    }
-
     #[inline(always)]
     fn splat(x: f32) -> Self {
         // SAFETY: as above.

@@ -16,16 +16,16 @@ impl Lanes for Avx512Lanes {
     const PARTS: usize = 1;
 
     #[inline(always)]
-    fn load_part(from: &[f32; WIDTH], _: usize) -> Self {
-        Self::load(from)
-    }
-    #[inline(always)]
-    fn store_part(self, to: &mut [f32; WIDTH], _: usize) {
-        self.store(to);
+    fn part(self, _: usize) -> Self {
+        self
     }
     #[inline(always)]
     fn join(first: Self, _: Self) -> Self {
         first
+    }
+    #[inline(always)]
+    fn store_part(self, to: &mut [f32; WIDTH], _: usize) {
+        self.store(to);
     }
 
     #[inline(always)]

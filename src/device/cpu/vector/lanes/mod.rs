@@ -28,15 +28,15 @@ pub(in crate::device::cpu) trait Lanes:
     /// Whether there are registers enough to keep a dozen vectors while other things are computed.
     const IS_ROOMY: bool;
 
-    /// Parts in which long loops take the lanes one after the other, so that what they keep finds registers.
+    /// Parts of the lanes that are taken one after the other where both at once would need more registers than there are.
     const PARTS: usize;
 
-    /// Of a part of the lanes [`Self::load`]; what is in the others is not defined.
-    fn load_part(from: &[f32; WIDTH], part: usize) -> Self;
-    /// Of a part of the lanes [`Self::store`].
-    fn store_part(self, to: &mut [f32; WIDTH], part: usize);
+    /// Of a vector a part of the lanes; what is in the others is not defined.
+    fn part(self, part: usize) -> Self;
     /// Puts the first part and the second one together, if there are two.
     fn join(first: Self, second: Self) -> Self;
+    /// Of a part of the lanes [`Self::store`].
+    fn store_part(self, to: &mut [f32; WIDTH], part: usize);
 
     fn splat(x: f32) -> Self;
     fn load(from: &[f32; WIDTH]) -> Self;
@@ -126,16 +126,16 @@ impl Lanes for PlainLanes {
     const PARTS: usize = 1;
 
     #[inline(always)]
-    fn load_part(from: &[f32; WIDTH], _: usize) -> Self {
-        Self::load(from)
-    }
-    #[inline(always)]
-    fn store_part(self, to: &mut [f32; WIDTH], _: usize) {
-        self.store(to);
+    fn part(self, _: usize) -> Self {
+        self
     }
     #[inline(always)]
     fn join(first: Self, _: Self) -> Self {
         first
+    }
+    #[inline(always)]
+    fn store_part(self, to: &mut [f32; WIDTH], _: usize) {
+        self.store(to);
     }
 
     #[inline(always)]
