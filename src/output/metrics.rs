@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::device::ReplayStats;
 use crate::io::{IoError, atomic};
 
-/// Milliseconds of the passes of one iteration.
+/// Milliseconds of the passes of one iteration; of passes that are one, all are the adjoint's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Milliseconds {
     pub primal: f64,

@@ -395,7 +395,7 @@ fn iterate(
     let (mut stats, mut times) = (ReplayStats::default(), [0.0; 3]);
     let [primal, loss, adjoint] = &mut times;
     device.in_a_row(&mut |device| {
-        if device.is_fused(Loss::L2) && std::env::var_os("PRBOPT_UNFUSED").is_none() {
+        if device.is_fused(Loss::L2) {
             (_, stats) = device.value_and_gradient(batch, keys(Pass::Primal), Loss::L2)?;
             *adjoint = lap();
             return Ok(());

@@ -28,7 +28,7 @@ pub(super) type Adjoint = [Plane<f32>; 3];
 pub(super) struct Tiles {
     /// Zero beside the picture.
     pub(super) image: Vec<Image>,
-    /// Zero beside the picture.
+    /// Zero beside the picture; empty where a visit of a tile has used up its own.
     pub(super) adjoint: Vec<Adjoint>,
 }
 

@@ -55,8 +55,8 @@ impl End {
 /// What a tile has computed for the last entries of its list, for their undoing: entry i is at place i modulo their number.
 pub(super) type Kept = [Weighed; KEPT];
 
-/// Entries that are kept: with a third of a second cache of 1 MiB all that a picture of many splats has in a tile, in which most
-/// reach few blocks.
+/// Entries that are kept. A picture of many splats has fewer in a tile, and what they touch of this third of a MiB, a splat
+/// and the weights of a few blocks each, stays in the first or second cache.
 pub(super) const KEPT: usize = 256;
 const _: () = assert!(KEPT >= GROUP && KEPT.is_power_of_two());
 

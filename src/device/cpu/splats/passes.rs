@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::gather::{self, End, Gather, Kept, Weighed};
+use super::gather::{End, Gather, KEPT, Kept, Weighed};
 use super::lists::{Entry, Lists, PAGE, TileBox};
 use super::project::{Project, Reader, Update};
 use super::replay::{Found, Replay};
@@ -39,7 +39,7 @@ const TILES: usize = 4;
 
 thread_local! {
     /// What the tile that a thread visits has computed.
-    static KEPT: RefCell<Box<Kept>> = RefCell::new(vec![Weighed::UNSEEN; gather::KEPT].try_into().expect("of this length"));
+    static AT_HAND: RefCell<Box<Kept>> = RefCell::new(vec![Weighed::UNSEEN; KEPT].try_into().expect("of this length"));
 }
 
 /// The passes over a picture of splats.
@@ -84,6 +84,7 @@ impl View {
         [self.width.div_ceil(TILE), self.height.div_ceil(TILE)]
     }
 
+    /// Tiles of the view.
     fn count(&self) -> usize {
         self.tiles().iter().product()
     }
@@ -138,7 +139,7 @@ impl View {
         cluster: Cluster,
         tiles: Range<usize>,
         image: &mut [Image],
-        visit: impl Fn(&Self, Visited) -> T + Sync,
+        each: impl Fn(&Self, Visited) -> T + Sync,
     ) -> Vec<T> {
         let (mut ends, mut entries) = (std::mem::take(&mut self.ends), std::mem::take(&mut self.lists.entries));
         let (all_ends, all_entries) = (SharedSlice::new(&mut ends), SharedSlice::new(&mut entries));
@@ -161,7 +162,7 @@ impl View {
                 end,
                 image,
             };
-            visit(view, tile)
+            each(view, tile)
         });
         let found = found.collect();
         (self.ends, self.lists.entries) = (ends, entries);
@@ -244,7 +245,7 @@ impl SplatPasses {
             let (here, rest) = image.split_at_mut(view.count());
             image = rest;
             view.visit(inputs.cluster, 0..view.count(), here, |view, mut tile| {
-                KEPT.with_borrow_mut(|kept| view.gather(inputs, &mut tile, kept));
+                AT_HAND.with_borrow_mut(|kept| view.gather(inputs, &mut tile, kept));
             });
         }
         Ok(())
@@ -266,8 +267,8 @@ impl SplatPasses {
         Ok(self.add_background(inputs, &found, updates))
     }
 
-    /// Renders whole views, compares them and adds the derivatives to the gradients, in one visit of each tile: what a tile looks
-    /// at stays in the cache, its weights among it, and its adjoint image is nowhere else. The loss must be one of single pixels.
+    /// [`Self::render`], the loss and [`Self::backpropagate`] in one visit of each tile: what it looks at stays in the cache, its
+    /// weights among it, and its adjoint image is nowhere else. The loss must be one of single pixels.
     pub(in crate::device::cpu) fn value_and_gradient(
         &mut self,
         inputs: &Inputs,
@@ -278,9 +279,11 @@ impl SplatPasses {
         let tiles = self.project(inputs, pass.batch)?;
         let tunes_background = tuned_background(inputs, updates).is_some();
         let comparison = Comparison::new(inputs, pass.batch, pass.keys, loss);
-        let image = frame.tiles_mut().room(tiles);
+        let frame = frame.tiles_mut();
+        frame.adjoint.clear();
+        let image = frame.room(tiles);
         let found = self.compute_derivatives(inputs, image, updates, |view, mut tile, records| {
-            KEPT.with_borrow_mut(|kept| {
+            AT_HAND.with_borrow_mut(|kept| {
                 view.gather(inputs, &mut tile, kept);
                 let mut adjoint = [Plane::of(0.0); 3];
                 let loss = comparison.tile(view.first + tile.index, tile.image, &mut adjoint);

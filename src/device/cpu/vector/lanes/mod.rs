@@ -326,6 +326,12 @@ mod tests {
             found.extend(W::Lanes::sums(&vectors).map(f32::to_bits));
             found.extend(vectors.map(|v| v.sum().to_bits()));
             let nan = W::Lanes::splat(f32::NAN);
+            let (mut parts, mut stored) = ([x; 2], [0.0; WIDTH]);
+            for part in 0..W::Lanes::PARTS {
+                parts[part] = x.part(part).mul_add(y.part(part), x.part(part));
+                parts[part].store_part(&mut stored, part);
+            }
+            found.extend(stored.map(f32::to_bits));
             for result in [
                 x + y,
                 x - y,
@@ -337,6 +343,7 @@ mod tests {
                 nan.max(y),
                 x.keep(more),
                 x.mul_add(y, x),
+                W::Lanes::join(parts[0], parts[1]),
                 x.sub_product(y, y),
             ] {
                 let mut out = [0.0; WIDTH];
