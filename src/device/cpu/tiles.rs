@@ -15,6 +15,7 @@ use crate::each::EachEntry;
 use crate::kernels::loss::Loss;
 use crate::resident::layout::{NO_REFERENCE, SensorRecord, backdrop};
 use crate::resident::references::Pixels;
+use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::rays::pixel::{Pixel, linear_weight};
 
 /// Colour and transmittance of a tile.
@@ -116,6 +117,19 @@ impl<'a> Comparison<'a> {
             loss,
             scale: 1.0 / (3.0 * batch.pixels() as f32),
             chunks: chunks(&inputs.sensors, batch),
+        }
+    }
+
+    /// Asks for a tile's references, which memory holds in rows that are far from each other.
+    pub(super) fn bring_references(&self, tile: usize) {
+        let Chunk::Tile { slot, x, y } = self.chunks[tile] else {
+            return;
+        };
+        let of = Tile::new(&self.inputs.sensors, self.batch.table.sensors[slot as usize], [x, y]);
+        match &self.inputs.references {
+            Pixels::Float(data) => of.bring(data),
+            Pixels::Unorm8(data) => of.bring(data),
+            _ => {}
         }
     }
 
@@ -240,6 +254,22 @@ impl<'a> Tile<'a> {
                 TILE.min((record.width - x) as usize),
                 TILE.min((record.height - y) as usize),
             ],
+        }
+    }
+}
+
+impl Tile<'_> {
+    /// Asks for the tile's pixels in an array of all.
+    fn bring<T>(&self, data: &[T]) {
+        if self.record.first_pixel == NO_REFERENCE {
+            return;
+        }
+        let (line, width) = (64 / size_of::<T>(), self.record.width as usize);
+        let first = self.record.first_pixel as usize + self.first;
+        for row in 0..self.inside[1] {
+            for column in (0..self.inside[0]).step_by(line) {
+                prefetch_line(data.as_ptr().wrapping_add(first + row * width + column));
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The arithmetic that every pair of a pixel and a splat takes, and nothing else: a measure for benchmarks.
 
-use super::gather::{Blend, Weighed};
+use super::gather::Blend;
 use super::replay::{Sums, Undo};
-use super::shape::{Blocks, Shape};
+use super::shape::{Blocks, Seen, Shape};
 use crate::device::cpu::planes::{BLOCKS, Plane};
 use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
@@ -51,9 +51,9 @@ impl Kernel for &Pairs {
             by_color: &[Plane::of(1.0); 3],
             behind: Plane::of(0.0),
         };
-        let mut splats = [Weighed::UNSEEN; SPLATS];
+        let mut splats = [Seen::UNSEEN; SPLATS];
         for i in 0..SPLATS {
-            blocks.see(&self.shapes[i], &mut splats[i].splat);
+            blocks.see(&self.shapes[i], &mut splats[i]);
         }
         let mut total = W::Lanes::splat(0.0);
         for block in 0..BLOCKS {
@@ -61,19 +61,20 @@ impl Kernel for &Pairs {
                 transmittance: W::Lanes::splat(1.0),
                 color: [W::Lanes::splat(0.0); 3],
             };
-            for Weighed { splat, .. } in &splats {
+            for splat in &splats {
                 state.blend(splat, splat.weight(splat.measured(block)));
             }
             state.transmittance.store(&mut undo.transmittance[block]);
             total = total + state.color[0] + state.color[1] + state.color[2];
         }
-        for Weighed { splat, weights } in splats.iter_mut().rev() {
+        let mut weights = Plane::of(0.0);
+        for splat in splats.iter().rev() {
             for block in 0..BLOCKS {
                 splat
                     .weight::<W::Lanes>(splat.measured(block))
                     .store(&mut weights[block]);
             }
-            let sums: Sums<W::Lanes> = undo.blend_all(splat, weights, u16::MAX);
+            let sums: Sums<W::Lanes> = undo.blend_all(splat, &weights, u16::MAX);
             for k in 0..8 {
                 total = total + sums.first[k];
             }
@@ -90,7 +91,6 @@ impl Kernel for &Pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::cpu::splats::shape::Seen;
     use crate::device::cpu::vector::lanes::PlainLanes;
     use crate::device::cpu::vector::level::Level;
 

@@ -284,6 +284,7 @@ impl SplatPasses {
         let image = frame.room(tiles);
         let found = self.compute_derivatives(inputs, image, updates, |view, mut tile, records| {
             AT_HAND.with_borrow_mut(|kept| {
+                comparison.bring_references(view.first + tile.index);
                 view.gather(inputs, &mut tile, kept);
                 let mut adjoint = [Plane::of(0.0); 3];
                 let loss = comparison.tile(view.first + tile.index, tile.image, &mut adjoint);
