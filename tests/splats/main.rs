@@ -392,9 +392,10 @@ fn one_visit_gives_the_bits_of_three_passes() {
     load(&mut device, &scene);
     let table = PixelTable::new(device.sensors(), &[0, 1]).expect("few pixels");
     let batch = Batch { table, drawn: None };
-    for covering in [None, Some((2.0, 0.0125)), Some((-2.0, 0.99))] {
+    for covering in [None, Some((0.0, 0.015)), Some((-2.0, 0.99))] {
         if let Some((scale, opacity)) = covering {
-            device.write(1, ArrayKind::Values, &vec![scale; 1200]).expect("written");
+            let scales = [scale, scale - 0.2].repeat(600);
+            device.write(1, ArrayKind::Values, &scales).expect("written");
             device
                 .write(4, ArrayKind::Values, &vec![opacity; 600])
                 .expect("written");
@@ -409,14 +410,12 @@ fn one_visit_gives_the_bits_of_three_passes() {
         ] {
             assert!(device.is_fused(loss), "{loss:?}");
             let [one, three] = [true, false].map(|in_one| evaluate(&mut device, &batch, loss, in_one));
-            assert!(
-                one.0.loss != 0.0 && one.3.iter().all(|g| g.iter().any(|d| *d != 0)),
-                "{loss:?}"
-            );
+            let reached = |gradient: &Vec<u32>| gradient.iter().any(|bits| *bits != 0);
+            assert!(one.0.loss != 0.0 && one.3.iter().all(reached), "{covering:?}, {loss:?}");
             assert!(one == three, "{covering:?}, {loss:?}: {:?}, {:?}", one.0, three.0);
             let whole = u64::from(batch.pixels()) * 600;
             match covering {
-                Some((2.0, _)) => assert!(one.1.samples < whole && one.1.samples > whole * 9 / 16, "{:?}", one.1),
+                Some((0.0, _)) => assert!(one.1.samples < whole && one.1.samples > whole * 3 / 5, "{:?}", one.1),
                 _ => assert!(one.1.samples < whole / 2, "{:?}", one.1),
             }
         }
