@@ -66,7 +66,9 @@ mod tests {
         let mut array = vec![1f32; 64 << 20];
         let (third, before) = (array.len() / 3, resident());
         give_back(&mut array[third..2 * third]);
-        assert!(resident() + 2 * third < before, "{} of {before} are left", resident());
+        // Tests beside this one take and free memory meanwhile.
+        let half = size_of_val(&array[..third]) / 2;
+        assert!(resident() + half < before, "{} of {before} are left", resident());
         let kept = array[..third].iter().chain(&array[2 * third..]);
         assert!(kept.into_iter().all(|x| *x == 1.0));
         assert_eq!(array[array.len() / 2], 0.0);

@@ -1,5 +1,6 @@
-//! The entries of a parameter that each of several ranks steps. It alone keeps the optimiser's moments of these, where they lie among
-//! all, whose memory is not in use; of their gradient it alone has the whole, but for what lies between the layers that it sums and the spans that it steps.
+//! The entries of a parameter that each of several ranks steps. It alone keeps the optimiser's moments of these, in an array of
+//! all entries that takes memory for them alone; of their gradient it alone has the whole, but for what lies between the layers
+//! that it sums and the spans that it steps.
 
 use std::ops::Range;
 

@@ -106,11 +106,8 @@ impl Updates {
             squares.extend(self.step_round(level, index, parameter, step, (&holding, own), &mut sent));
             cluster.tell_others(&sent, &lengths, &mut arrived);
             let mut rest = &arrived[..];
-            for (rank, entries) in entries
-                .into_iter()
-                .enumerate()
-                .filter(|(rank, _)| *rank != cluster.rank())
-            {
+            let ranks = entries.into_iter().enumerate();
+            for (rank, entries) in ranks.filter(|(rank, _)| *rank != cluster.rank()) {
                 let (told, others) = rest.split_at(lengths[rank]);
                 rest = others;
                 take_over(&mut parameter.values, &holding, entries, told);

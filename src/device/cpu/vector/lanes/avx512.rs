@@ -13,20 +13,6 @@ impl Lanes for Avx512Lanes {
     type Mask = __mmask16;
 
     const IS_ROOMY: bool = true;
-    const PARTS: usize = 1;
-
-    #[inline(always)]
-    fn part(self, _: usize) -> Self {
-        self
-    }
-    #[inline(always)]
-    fn join(first: Self, _: Self) -> Self {
-        first
-    }
-    #[inline(always)]
-    fn store_part(self, to: &mut [f32; WIDTH], _: usize) {
-        self.store(to);
-    }
 
     #[inline(always)]
     fn splat(x: f32) -> Self {

@@ -29,14 +29,23 @@ pub(in crate::device::cpu) trait Lanes:
     const IS_ROOMY: bool;
 
     /// Parts of the lanes that are taken one after the other where both at once would need more registers than there are.
-    const PARTS: usize;
+    const PARTS: usize = 1;
 
     /// Of a vector a part of the lanes; what is in the others is not defined.
-    fn part(self, part: usize) -> Self;
+    #[inline(always)]
+    fn part(self, _part: usize) -> Self {
+        self
+    }
     /// Puts the first part and the second one together, if there are two.
-    fn join(first: Self, second: Self) -> Self;
+    #[inline(always)]
+    fn join(first: Self, _second: Self) -> Self {
+        first
+    }
     /// Of a part of the lanes [`Self::store`].
-    fn store_part(self, to: &mut [f32; WIDTH], part: usize);
+    #[inline(always)]
+    fn store_part(self, to: &mut [f32; WIDTH], _part: usize) {
+        self.store(to);
+    }
 
     fn splat(x: f32) -> Self;
     fn load(from: &[f32; WIDTH]) -> Self;
@@ -123,20 +132,6 @@ impl Lanes for PlainLanes {
     type Mask = [bool; WIDTH];
 
     const IS_ROOMY: bool = false;
-    const PARTS: usize = 1;
-
-    #[inline(always)]
-    fn part(self, _: usize) -> Self {
-        self
-    }
-    #[inline(always)]
-    fn join(first: Self, _: Self) -> Self {
-        first
-    }
-    #[inline(always)]
-    fn store_part(self, to: &mut [f32; WIDTH], _: usize) {
-        self.store(to);
-    }
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
