@@ -48,7 +48,7 @@ pub struct LightObjective<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Either<'a, N> {
     Slab(SlabOptic<'a, N>),
-    Cube(CubeOptic<'a, N>),
+    Cube(CubeOptic<'a, Index<'a, N>>),
 }
 
 /// A path through either.

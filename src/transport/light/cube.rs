@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::index::{Index, Medium, padded};
+use super::index::Medium;
 use super::landing::{Landing, dot, land, landing_adjoint};
 use super::leapfrog::{Exit, State, march, reverse};
 use super::optic::{Arrival, Optic};
@@ -12,11 +12,11 @@ use crate::resident::light::{Film, ScreenRecord};
 use crate::resident::optics::CubeRecord;
 use crate::transport::number::Number;
 
-/// A cube with its index.
+/// A cube with its index, which a `Medium` tells.
 #[derive(Debug, Clone, Copy)]
-pub struct CubeOptic<'a, N> {
+pub struct CubeOptic<'a, M> {
     pub cube: &'a CubeRecord,
-    pub index: Index<'a, N>,
+    pub index: M,
 }
 
 /// A path through the cube.
@@ -145,10 +145,13 @@ fn origin(cube: &CubeRecord, [u, v]: [f32; 2]) -> [f32; 3] {
     [0, 1, 2].each(|a: usize| corner[a] + across[a] * u + down[a] * v)
 }
 
-impl<N: Number> CubeOptic<'_, N> {
+impl<M> CubeOptic<'_, M> {
     /// The velocity behind the face that light enters by.
     #[inline(always)]
-    fn enter(&self, p: [N; 3], axis: usize) -> (State<N>, Passage<N>) {
+    fn enter<N: Number>(&self, p: [N; 3], axis: usize) -> (State<N>, Passage<N>)
+    where
+        M: Medium<N>,
+    {
         let d = self.cube.direction.each(N::lift);
         let n = self.index.bending(p).index;
         if !self.cube.refracts {
@@ -164,7 +167,7 @@ impl<N: Number> CubeOptic<'_, N> {
 
     /// The direction behind the face that light leaves by; None where all of it is reflected.
     #[inline(always)]
-    fn leave(&self, exit: &Exit<N>) -> Option<([N; 3], Passage<N>)> {
+    fn leave<N: Number>(&self, exit: &Exit<N>) -> Option<([N; 3], Passage<N>)> {
         let (v, axis, n) = (exit.state.v, exit.axis, exit.at.index);
         let inside = along(v, axis);
         if !self.cube.refracts {
@@ -179,7 +182,10 @@ impl<N: Number> CubeOptic<'_, N> {
     }
 
     #[inline(always)]
-    fn trace(&self, screen: &ScreenRecord, film: &Film<'_>, p: [f32; 3], axis: usize) -> Option<CubeTrace<N>> {
+    fn trace<N: Number>(&self, screen: &ScreenRecord, film: &Film<'_>, p: [f32; 3], axis: usize) -> Option<CubeTrace<N>>
+    where
+        M: Medium<N>,
+    {
         let (start, entered) = self.enter(p.each(N::lift), axis);
         let exit = march(&self.index, start, self.cube.step, self.cube.most_steps)?;
         let (direction, left) = self.leave(&exit)?;
@@ -195,7 +201,7 @@ impl<N: Number> CubeOptic<'_, N> {
     }
 }
 
-impl<N: Number + Sync> Optic<N> for CubeOptic<'_, N> {
+impl<N: Number, M: Medium<N> + Sync> Optic<N> for CubeOptic<'_, M> {
     type Trace = CubeTrace<N>;
 
     #[inline(always)]
@@ -242,15 +248,15 @@ impl<N: Number + Sync> Optic<N> for CubeOptic<'_, N> {
     }
 
     fn reach(&self, _: [f32; 2]) -> Range<usize> {
-        0..padded(self.index.size).iter().product()
+        0..self.index.entries()
     }
 }
 
-impl<N: Number> CubeOptic<'_, N> {
+impl<M> CubeOptic<'_, M> {
     /// From derivatives by the direction behind the cube and by the logarithm of what passes to those by the velocity in it and
     /// by the index at the exit.
     #[inline(always)]
-    fn leave_adjoint(&self, trace: &CubeTrace<N>, by_direction: [N; 3], by_log: N) -> ([N; 3], N) {
+    fn leave_adjoint<N: Number>(&self, trace: &CubeTrace<N>, by_direction: [N; 3], by_log: N) -> ([N; 3], N) {
         if !self.cube.refracts {
             return (by_direction, N::lift(0.0));
         }
@@ -267,7 +273,7 @@ impl<N: Number> CubeOptic<'_, N> {
 
     /// The derivative by the index where light enters.
     #[inline(always)]
-    fn enter_adjoint(&self, trace: &CubeTrace<N>, start: &State<N>, by_v: [N; 3], by_log: N) -> N {
+    fn enter_adjoint<N: Number>(&self, trace: &CubeTrace<N>, start: &State<N>, by_v: [N; 3], by_log: N) -> N {
         if !self.cube.refracts {
             return dot(by_v, self.cube.direction.each(N::lift));
         }

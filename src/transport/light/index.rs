@@ -1,12 +1,25 @@
 //! An index of refraction that varies over the cube [-1, 1]³: a cubic B-spline with a coefficient a texel, whose second
 //! derivatives are continuous, so that the force on light has no visible seams.
 
-use crate::each::EachEntry;
+use crate::each::{EachEntry, each_index};
 use crate::transport::number::Number;
 
 /// Copies of the outermost texels on each side, so that the four texels that a place depends on along an axis always are
 /// neighbours.
 pub const BORDER: usize = 2;
+
+/// The weights of four neighbours at a place f behind the second: coefficients of 1, f, f² and f³, times six (docs/method.md,
+/// equation 70).
+pub const SIX_VALUES: [[f32; 4]; 4] = [
+    [1.0, 4.0, 1.0, 0.0],
+    [-3.0, 0.0, 3.0, 0.0],
+    [3.0, -6.0, 3.0, 0.0],
+    [-1.0, 3.0, -3.0, 1.0],
+];
+
+/// Their first and second derivatives.
+pub const SLOPES: [[f32; 4]; 3] = [[-0.5, 0.0, 0.5, 0.0], [1.0, -2.0, 1.0, 0.0], [-0.5, 1.5, -1.5, 0.5]];
+pub const CURVES: [[f32; 4]; 2] = [[1.0, -2.0, 1.0, 0.0], [-1.0, 3.0, -3.0, 1.0]];
 
 /// The coefficients with their border.
 #[derive(Debug, Clone, Copy)]
@@ -25,12 +38,44 @@ pub struct Bending<N> {
     pub force: [N; 3],
 }
 
-/// A place's weights along an axis: of the value, the slope and the curvature.
-#[derive(Debug, Clone, Copy)]
-struct Axis<N> {
-    /// The first of four texels, counted with the border.
-    first: usize,
-    weight: [[N; 4]; 3],
+impl<N: Number> Bending<N> {
+    #[inline(always)]
+    pub fn new(index: N, slope: [N; 3]) -> Self {
+        Self {
+            index,
+            slope,
+            force: slope.each(|s| index * s),
+        }
+    }
+
+    /// The derivative of the force along `d`, from the second derivatives of the index: xx, xy, xz, yy, yz and zz.
+    #[inline(always)]
+    pub fn turned(&self, [xx, xy, xz, yy, yz, zz]: [N; 6], d: [N; 3]) -> [N; 3] {
+        let (index, slope) = (self.index, self.slope);
+        let rise = slope[0] * d[0] + slope[1] * d[1] + slope[2] * d[2];
+        let turned = [
+            xx * d[0] + xy * d[1] + xz * d[2],
+            xy * d[0] + yy * d[1] + yz * d[2],
+            xz * d[0] + yz * d[1] + zz * d[2],
+        ];
+        [0, 1, 2].each(|a: usize| slope[a] * rise + index * turned[a])
+    }
+}
+
+/// What bends light.
+pub trait Medium<N: Number> {
+    /// How many entries derivatives are sent to.
+    fn entries(&self) -> usize;
+
+    /// The index at a place, its slope, and the acceleration of light.
+    fn bending(&self, p: [N; 3]) -> Bending<N>;
+
+    /// The same, and the derivative of the acceleration along `d`, which is also its derivative's transpose times `d`:
+    /// n∇n is the slope of n²/2.
+    fn bending_along(&self, p: [N; 3], d: [N; 3]) -> (Bending<N>, [N; 3]);
+
+    /// Sends the derivatives by the index at a place, and by its slope, to the entries, four neighbours at a time.
+    fn send(&self, p: [N; 3], by_index: N, by_slope: [N; 3], send: &mut impl FnMut(usize, [N; 4]));
 }
 
 /// The sides of a grid with its border.
@@ -53,173 +98,154 @@ pub fn border(size: [usize; 3]) -> impl Iterator<Item = usize> {
     })
 }
 
-#[inline(always)]
-fn axis<N: Number>(x: N, n: usize) -> Axis<N> {
-    let [one, half, two, three] = [1.0, 0.5, 2.0, 3.0].each(N::lift);
-    // Not of an f32 each, which would not fit their slopes.
-    let [sixth, two_thirds] = [half / three, two / three];
-    let scale = N::lift(0.5 * n as f32);
-    let g = (x + one) * scale - half;
-    // The texel below, as -1/2 ≤ g; rounding may leave the cube by less than a texel.
-    let cell = ((g.value() + 1.0) as i64 - 1).clamp(-1, n as i64 - 1);
-    let f = g - N::lift(cell as f32);
-    let rest = one - f;
-    let [f2, rest2] = [f * f, rest * rest];
-    let slope = scale;
-    let curve = scale * scale;
-    Axis {
-        first: (cell + BORDER as i64 - 1) as usize,
-        weight: [
-            [
-                sixth * rest2 * rest,
-                two_thirds - f2 + half * f2 * f,
-                two_thirds - rest2 + half * rest2 * rest,
-                sixth * f2 * f,
-            ],
-            [
-                -(slope * half * rest2),
-                slope * f * (N::lift(1.5) * f - two),
-                slope * rest * (two - N::lift(1.5) * rest),
-                slope * half * f2,
-            ],
-            [
-                curve * rest,
-                curve * (three * f - two),
-                curve * (three * rest - two),
-                curve * f,
-            ],
-        ],
+/// Four rows of four coefficients, or of their weights.
+type Layer<N> = [[N; 4]; 4];
+
+/// A place in the grid.
+#[derive(Debug, Clone, Copy)]
+struct Axes<N> {
+    /// The first of its 64 coefficients.
+    first: usize,
+    /// Along each axis the weights of the value, the slope and the curvature.
+    weight: [[[N; 4]; 3]; 3],
+}
+
+impl<N: Number> Axes<N> {
+    /// The weights in a layer, of these derivatives along x and y.
+    #[inline(always)]
+    fn plane(&self, along_x: usize, along_y: usize) -> Layer<N> {
+        let (x, y) = (&self.weight[0][along_x], &self.weight[1][along_y]);
+        y.each(|y| x.each(|x| x * y))
     }
 }
 
-/// Adds four coefficients, all with this factor.
+/// Polynomials of f, whose coefficients are divided by `over`.
 #[inline(always)]
-fn add<N: Number>(sums: [N; 4], row: [N; 4], by: N) -> [N; 4] {
-    [
-        sums[0] + row[0] * by,
-        sums[1] + row[1] * by,
-        sums[2] + row[2] * by,
-        sums[3] + row[3] * by,
-    ]
+fn polynomials<N: Number, const TERMS: usize>(coefficients: &[[f32; 4]; TERMS], over: N, f: N) -> [N; 4] {
+    let mut sums = coefficients[TERMS - 1].each(|c| N::lift(c) / over);
+    for k in 1..TERMS {
+        let lower = coefficients[TERMS - 1 - k];
+        sums = [0, 1, 2, 3].each(|i: usize| sums[i] * f + N::lift(lower[i]) / over);
+    }
+    sums
 }
 
+/// The cell and the weights of a place along an axis of `n` texels.
 #[inline(always)]
-fn along<N: Number>(weight: &[N; 4], sums: &[N; 4]) -> N {
-    (weight[0] * sums[0] + weight[1] * sums[1]) + (weight[2] * sums[2] + weight[3] * sums[3])
+fn axis<N: Number>(x: N, n: usize) -> (usize, [[N; 4]; 3]) {
+    let [one, half, six] = [1.0, 0.5, 6.0].each(N::lift);
+    let scale = N::lift(0.5 * n as f32);
+    let g = (x + one) * scale - half;
+    // The texel below, as -1/2 ≤ g, counted from one before the first; rounding may leave the cube by less than a texel.
+    let cell = ((g + one).value() as i64).clamp(0, n as i64);
+    let f = g - N::lift((cell - 1) as f32);
+    let values = polynomials(&SIX_VALUES, six, f);
+    let slopes = polynomials(&SLOPES, one, f).each(|x| x * scale);
+    let curves = polynomials(&CURVES, one, f).each(|x| x * (scale * scale));
+    (cell as usize, [values, slopes, curves])
 }
 
-/// What bends light.
-pub trait Medium<N: Number> {
-    /// The index at a place, its slope, and the acceleration of light.
-    fn bending(&self, p: [N; 3]) -> Bending<N>;
+/// The weighted sum of four layers.
+#[inline(always)]
+fn weighted<N: Number>(layers: &[Layer<N>; 4], weight: &[N; 4]) -> Layer<N> {
+    let [a, b, c, d] = layers;
+    each_index(|j| {
+        each_index(|i| (a[j][i] * weight[0] + b[j][i] * weight[1]) + (c[j][i] * weight[2] + d[j][i] * weight[3]))
+    })
+}
 
-    /// The same, and the derivative of the acceleration along `d`, which is also its derivative's transpose times `d`:
-    /// n∇n is the slope of n²/2.
-    fn bending_along(&self, p: [N; 3], d: [N; 3]) -> (Bending<N>, [N; 3]);
-
-    /// Sends the derivatives by the index at a place, and by its slope, to the entries, four neighbours at a time.
-    fn send(&self, p: [N; 3], by_index: N, by_slope: [N; 3], send: &mut impl FnMut(usize, [N; 4]));
+/// The sum of the products of a layer and its weights, by halves.
+#[inline(always)]
+fn total<N: Number>(layer: &Layer<N>, weight: &Layer<N>) -> N {
+    let row = |j: usize| -> [N; 4] { each_index(|i| layer[j][i] * weight[j][i]) };
+    let [a, b, c, d] = [row(0), row(1), row(2), row(3)];
+    let four: [N; 4] = each_index(|i| (a[i] + c[i]) + (b[i] + d[i]));
+    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 impl<N: Number> Index<'_, N> {
-    /// Index of the first of four texels along x, of row (y, z) of a stencil.
+    /// Entries from a row to the next, and from a layer to the next.
     #[inline(always)]
-    fn row(&self, axes: &[Axis<N>; 3], y: usize, z: usize) -> usize {
+    fn strides(&self) -> [usize; 2] {
         let [px, py] = [self.size[0] + 2 * BORDER, self.size[1] + 2 * BORDER];
-        ((axes[2].first + z) * py + axes[1].first + y) * px + axes[0].first
+        [px, px * py]
     }
 
     #[inline(always)]
-    fn axes(&self, p: [N; 3]) -> [Axis<N>; 3] {
+    fn axes(&self, p: [N; 3]) -> Axes<N> {
+        const { assert!(BORDER == 2, "the cell counts from one before the first texel") };
         let [nx, ny, nz] = self.size;
-        [axis(p[0], nx), axis(p[1], ny), axis(p[2], nz)]
+        let [(x, by_x), (y, by_y), (z, by_z)] = [axis(p[0], nx), axis(p[1], ny), axis(p[2], nz)];
+        let [row, layer] = self.strides();
+        Axes {
+            first: z * layer + y * row + x,
+            weight: [by_x, by_y, by_z],
+        }
     }
 
-    /// Four neighbouring coefficients.
+    /// The coefficients that a place depends on.
     #[inline(always)]
-    fn four(&self, at: usize) -> [N; 4] {
-        let row = &self.values[at..at + 4];
-        [row[0], row[1], row[2], row[3]]
+    fn layers(&self, first: usize) -> [Layer<N>; 4] {
+        let [row, layer] = self.strides();
+        let four = |at: usize| {
+            let four = &self.values[at..at + 4];
+            [four[0], four[1], four[2], four[3]]
+        };
+        each_index(|k| each_index(|j| four(first + k * layer + j * row)))
     }
 }
 
 impl<N: Number> Medium<N> for Index<'_, N> {
     #[inline(always)]
+    fn entries(&self) -> usize {
+        self.values.len()
+    }
+
+    #[inline(always)]
     fn bending(&self, p: [N; 3]) -> Bending<N> {
         let axes = self.axes(p);
-        let [y, z] = [&axes[1].weight, &axes[2].weight];
-        let zero = [N::lift(0.0); 4];
-        let (mut plain, mut by_y, mut by_z) = (zero, zero, zero);
-        for k in 0..4 {
-            for j in 0..4 {
-                let row = self.four(self.row(&axes, j, k));
-                plain = add(plain, row, y[0][j] * z[0][k]);
-                by_y = add(by_y, row, y[1][j] * z[0][k]);
-                by_z = add(by_z, row, y[0][j] * z[1][k]);
-            }
-        }
-        let x = &axes[0].weight;
-        let index = along(&x[0], &plain);
-        let slope = [along(&x[1], &plain), along(&x[0], &by_y), along(&x[0], &by_z)];
-        Bending {
-            index,
-            slope,
-            force: slope.each(|s| index * s),
-        }
+        let (layers, z) = (self.layers(axes.first), &axes.weight[2]);
+        let [plain, by_z] = [weighted(&layers, &z[0]), weighted(&layers, &z[1])];
+        let here = axes.plane(0, 0);
+        let slope = [
+            total(&plain, &axes.plane(1, 0)),
+            total(&plain, &axes.plane(0, 1)),
+            total(&by_z, &here),
+        ];
+        Bending::new(total(&plain, &here), slope)
     }
 
     #[inline(always)]
     fn bending_along(&self, p: [N; 3], d: [N; 3]) -> (Bending<N>, [N; 3]) {
         let axes = self.axes(p);
-        let [y, z] = [&axes[1].weight, &axes[2].weight];
-        let zero = [N::lift(0.0); 4];
-        // Sums along y and z of the value and of its derivatives y, z, yy, yz, zz.
-        let [mut plain, mut by_y, mut by_z, mut yy, mut yz, mut zz] = [zero; 6];
-        for k in 0..4 {
-            for j in 0..4 {
-                let row = self.four(self.row(&axes, j, k));
-                plain = add(plain, row, y[0][j] * z[0][k]);
-                by_y = add(by_y, row, y[1][j] * z[0][k]);
-                by_z = add(by_z, row, y[0][j] * z[1][k]);
-                yy = add(yy, row, y[2][j] * z[0][k]);
-                yz = add(yz, row, y[1][j] * z[1][k]);
-                zz = add(zz, row, y[0][j] * z[2][k]);
-            }
-        }
-        let x = &axes[0].weight;
-        let index = along(&x[0], &plain);
-        let slope = [along(&x[1], &plain), along(&x[0], &by_y), along(&x[0], &by_z)];
-        let [xx, xy, xz] = [along(&x[2], &plain), along(&x[1], &by_y), along(&x[1], &by_z)];
-        let [yy, yz, zz] = [along(&x[0], &yy), along(&x[0], &yz), along(&x[0], &zz)];
-        let rise = slope[0] * d[0] + slope[1] * d[1] + slope[2] * d[2];
-        let turned = [
-            xx * d[0] + xy * d[1] + xz * d[2],
-            xy * d[0] + yy * d[1] + yz * d[2],
-            xz * d[0] + yz * d[1] + zz * d[2],
+        let (layers, z) = (self.layers(axes.first), &axes.weight[2]);
+        let [plain, by_z] = [weighted(&layers, &z[0]), weighted(&layers, &z[1])];
+        let by_zz = weighted(&layers, &z[2]);
+        let [here, by_x, by_y] = [axes.plane(0, 0), axes.plane(1, 0), axes.plane(0, 1)];
+        let slope = [total(&plain, &by_x), total(&plain, &by_y), total(&by_z, &here)];
+        let bending = Bending::new(total(&plain, &here), slope);
+        let second = [
+            total(&plain, &axes.plane(2, 0)),
+            total(&plain, &axes.plane(1, 1)),
+            total(&by_z, &by_x),
+            total(&plain, &axes.plane(0, 2)),
+            total(&by_z, &by_y),
+            total(&by_zz, &here),
         ];
-        let bending = Bending {
-            index,
-            slope,
-            force: slope.each(|s| index * s),
-        };
-        (bending, [0, 1, 2].each(|a: usize| slope[a] * rise + index * turned[a]))
+        (bending, bending.turned(second, d))
     }
 
-    /// To the 64 coefficients, by their index with the border.
     #[inline(always)]
     fn send(&self, p: [N; 3], by_index: N, by_slope: [N; 3], send: &mut impl FnMut(usize, [N; 4])) {
         let axes = self.axes(p);
-        let [x, y, z] = axes.each(|axis| axis.weight);
+        let [here, by_x, by_y] = [axes.plane(0, 0), axes.plane(1, 0), axes.plane(0, 1)];
+        let across: Layer<N> = each_index(|j| each_index(|i| by_x[j][i] * by_slope[0] + by_y[j][i] * by_slope[1]));
+        let ([row, layer], z) = (self.strides(), &axes.weight[2]);
         for k in 0..4 {
-            // Along z first, which 16 coefficients share.
-            let plain = by_index * z[0][k] + by_slope[2] * z[1][k];
-            let [by_x, by_y] = [by_slope[0] * z[0][k], by_slope[1] * z[0][k]];
+            let along = by_index * z[0][k] + by_slope[2] * z[1][k];
             for j in 0..4 {
-                let (a, b) = (plain * y[0][j] + by_y * y[1][j], by_x * y[0][j]);
-                send(
-                    self.row(&axes, j, k),
-                    [0, 1, 2, 3].each(|i: usize| a * x[0][i] + b * x[1][i]),
-                );
+                let four = each_index(|i| here[j][i] * along + across[j][i] * z[0][k]);
+                send(axes.first + k * layer + j * row, four);
             }
         }
     }

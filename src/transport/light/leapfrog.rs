@@ -161,6 +161,10 @@ mod tests {
     struct Radial(fn(f64) -> [f64; 2]);
 
     impl Medium<f64> for Radial {
+        fn entries(&self) -> usize {
+            0
+        }
+
         fn bending(&self, p: [f64; 3]) -> Bending<f64> {
             let [index, slope] = (self.0)(dot(p, p));
             let slope = p.map(|x| slope * x);

@@ -4,5 +4,6 @@ pub(super) mod band;
 mod particles;
 pub(super) mod passes;
 mod sheet;
+mod wide_index;
 
 pub use passes::light_bytes;

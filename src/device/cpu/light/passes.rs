@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use rayon::prelude::*;
 
-use super::band::{Band, GradientPart};
+use super::band::{Band, GradientPart, Leveled};
 use super::sheet::{Sheet, sum_over_ranks};
 use crate::cluster::Cluster;
 use crate::device::cpu::chunk::{CHUNK, Place, chunks};
@@ -20,7 +20,6 @@ use crate::resident::optics::OpticRecord;
 use crate::transport::light::cube::CubeOptic;
 use crate::transport::light::heights::Heights;
 use crate::transport::light::index::{Index, border, pad, padded};
-use crate::transport::light::optic::Optic;
 use crate::transport::light::slab::{ROWS_BETWEEN, SlabOptic};
 
 /// The most bands of a light.
@@ -90,13 +89,13 @@ impl LightPasses {
                 OpticRecord::Slab(slab) => {
                     let heights = heights(&self.scene, inputs);
                     let optic = SlabOptic { slab, heights };
-                    let bands = own_paths(&self.scene, &optic, film, (inputs.cluster, pass), sensor);
+                    let bands = own_paths(&self.scene, &optic, film, (inputs, pass), sensor);
                     splat(&mut self.sheets, &bands, &film);
                 }
                 OpticRecord::Cube(cube) => {
                     let index = self::index(&self.scene, &index);
                     let optic = CubeOptic { cube, index };
-                    let bands = own_paths(&self.scene, &optic, film, (inputs.cluster, pass), sensor);
+                    let bands = own_paths(&self.scene, &optic, film, (inputs, pass), sensor);
                     splat(&mut self.sheets, &bands, &film);
                 }
             }
@@ -169,7 +168,7 @@ impl LightPasses {
                 OpticRecord::Slab(slab) => {
                     let heights = heights(&self.scene, inputs);
                     let optic = SlabOptic { slab, heights };
-                    let bands = own_paths(&self.scene, &optic, film, (inputs.cluster, pass), sensor);
+                    let bands = own_paths(&self.scene, &optic, film, (inputs, pass), sensor);
                     let found = of_all_ranks(inputs.cluster, gather(&bands, &sheet));
                     found.iter().for_each(|part| add(&mut gradient[part.first..], part));
                     found.iter().map(|part| part.values.len()).sum::<usize>()
@@ -177,7 +176,7 @@ impl LightPasses {
                 OpticRecord::Cube(cube) => {
                     let index = self::index(&self.scene, &index);
                     let optic = CubeOptic { cube, index };
-                    let bands = own_paths(&self.scene, &optic, film, (inputs.cluster, pass), sensor);
+                    let bands = own_paths(&self.scene, &optic, film, (inputs, pass), sensor);
                     let mut found = of_all_ranks(inputs.cluster, gather(&bands, &sheet)).into_iter();
                     let count = found.len();
                     let mut sum = found.next().map_or_else(Vec::new, |part| part.values);
@@ -221,7 +220,7 @@ fn exposure(film: &Film<'_>, spp: u32) -> [f32; 3] {
 }
 
 /// Splats the bands, each onto a sheet of its own, which are made anew if the film has changed.
-fn splat<O: Optic<f32>>(sheets: &mut Vec<Sheet>, bands: &[Band<'_, O>], film: &Film<'_>) {
+fn splat<O: Leveled>(sheets: &mut Vec<Sheet>, bands: &[Band<'_, O>], film: &Film<'_>) {
     let side = Sheet::of(film);
     if sheets.len() != bands.len() || sheets.iter().any(|sheet| sheet.pixels.len() != side.pixels.len()) {
         *sheets = bands.iter().map(|_| Sheet::of(film)).collect();
@@ -233,7 +232,7 @@ fn splat<O: Optic<f32>>(sheets: &mut Vec<Sheet>, bands: &[Band<'_, O>], film: &F
 }
 
 /// The derivatives of each band.
-fn gather<O: Optic<f32>>(bands: &[Band<'_, O>], sheet: &Sheet) -> Vec<GradientPart> {
+fn gather<O: Leveled>(bands: &[Band<'_, O>], sheet: &Sheet) -> Vec<GradientPart> {
     bands.par_iter().map(|band| band.backpropagate(sheet)).collect()
 }
 
@@ -271,7 +270,7 @@ fn own_paths<'a, O>(
     scene: &'a LightScene,
     optic: &'a O,
     film: Film<'a>,
-    (cluster, pass): (Cluster, Pass),
+    (inputs, pass): (&Inputs, Pass),
     sensor: u32,
 ) -> Vec<Band<'a, O>> {
     let count = bands([film.width, film.height], film.filter.radius) as u32;
@@ -284,8 +283,9 @@ fn own_paths<'a, O>(
         key: pass.keys.pass,
         spp: pass.spp,
         rows: [edge(band), edge(band + 1)],
+        level: inputs.level,
     };
-    let own = cluster.share(count as usize, 1);
+    let own = inputs.cluster.share(count as usize, 1);
     own.map(|band| of(band as u32)).collect()
 }
 

@@ -19,6 +19,9 @@ pub(in crate::device::cpu) trait Wide: Copy + Send + Sync {
     /// Sixteen numbers side by side.
     type Lanes: Lanes;
 
+    /// The same, for kernels that shuffle lanes more than they compute with them: across a vector of sixteen that takes longer.
+    type Shuffled: Lanes;
+
     /// The basis of a direction, as lookups take it.
     type Bases: Copy;
 
@@ -132,6 +135,7 @@ pub(in crate::device::cpu) struct Plain;
 
 impl Wide for Plain {
     type Lanes = PlainLanes;
+    type Shuffled = PlainLanes;
     type Bases = Basis;
 
     #[inline(always)]
@@ -153,6 +157,7 @@ pub(in crate::device::cpu) struct Avx512;
 #[cfg(target_arch = "x86_64")]
 impl Wide for Avx512 {
     type Lanes = Avx512Lanes;
+    type Shuffled = Avx2Lanes;
     type Bases = avx512::Bases;
 
     // SAFETY of the calls below: this type is used by `Level::Avx512` alone, which exists only where the features do.
@@ -229,6 +234,7 @@ pub(in crate::device::cpu) struct Avx2;
 #[cfg(target_arch = "x86_64")]
 impl Wide for Avx2 {
     type Lanes = Avx2Lanes;
+    type Shuffled = Avx2Lanes;
     type Bases = Basis;
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use std::ops::{Add, Div, Mul, Sub};
 
 use super::{Lanes, WIDTH};
 
-// SAFETY of all that follows: `Level::Avx2` alone makes vectors of this type, and exists only where the feature does.
+// SAFETY of all that follows: only levels that exist where the feature does make vectors of this type.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::device::cpu) struct Avx2Lanes(__m256, __m256);
 
@@ -120,6 +120,61 @@ impl Lanes for Avx2Lanes {
             _mm256_storeu_ps(to.as_mut_ptr(), self.0);
             _mm256_storeu_ps(to.as_mut_ptr().add(8), self.1);
         }
+    }
+    #[inline(always)]
+    fn quarters([a, b, c, d]: [f32; 4]) -> Self {
+        // SAFETY: as above.
+        unsafe {
+            Self(
+                _mm256_set_m128(_mm_set1_ps(b), _mm_set1_ps(a)),
+                _mm256_set_m128(_mm_set1_ps(d), _mm_set1_ps(c)),
+            )
+        }
+    }
+    #[inline(always)]
+    fn rows(from: &[f32], first: usize, stride: usize) -> Self {
+        assert!(first + 3 * stride + 4 <= from.len(), "the rows lie within the grid");
+        // SAFETY: as above; the last row ends within the slice, and the others lie before it.
+        unsafe {
+            let first = from.as_ptr().add(first);
+            Self(
+                _mm256_loadu2_m128(first.add(stride), first),
+                _mm256_loadu2_m128(first.add(3 * stride), first.add(2 * stride)),
+            )
+        }
+    }
+    #[inline(always)]
+    fn quarter<const Q: usize>(self) -> Self {
+        let half = if Q < 2 { self.0 } else { self.1 };
+        // SAFETY: as above.
+        let twice = unsafe {
+            match Q % 2 {
+                0 => _mm256_permute2f128_ps::<0x00>(half, half),
+                _ => _mm256_permute2f128_ps::<0x11>(half, half),
+            }
+        };
+        Self(twice, twice)
+    }
+    #[inline(always)]
+    fn stretch<const Q: usize>(self) -> Self {
+        let (half, first) = (if Q < 2 { self.0 } else { self.1 }, 4 * (Q % 2) as i32);
+        // SAFETY: as above.
+        unsafe {
+            let (a, b, c, d) = (first, first + 1, first + 2, first + 3);
+            let low = _mm256_setr_epi32(a, a, a, a, b, b, b, b);
+            let high = _mm256_setr_epi32(c, c, c, c, d, d, d, d);
+            Self(
+                _mm256_permutevar8x32_ps(half, low),
+                _mm256_permutevar8x32_ps(half, high),
+            )
+        }
+    }
+    #[inline(always)]
+    fn lane<const L: usize>(self) -> Self {
+        let half = if L < 8 { self.0 } else { self.1 };
+        // SAFETY: as above.
+        let all = unsafe { _mm256_permutevar8x32_ps(half, _mm256_set1_epi32(L as i32 % 8)) };
+        Self(all, all)
     }
     #[inline(always)]
     fn min(self, other: Self) -> Self {

@@ -30,6 +30,52 @@ impl Lanes for Avx512Lanes {
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), self.0) }
     }
     #[inline(always)]
+    fn quarters([a, b, c, d]: [f32; 4]) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { joined([_mm_set1_ps(a), _mm_set1_ps(b), _mm_set1_ps(c), _mm_set1_ps(d)]) })
+    }
+    #[inline(always)]
+    fn rows(from: &[f32], first: usize, stride: usize) -> Self {
+        assert!(first + 3 * stride + 4 <= from.len(), "the rows lie within the grid");
+        // SAFETY: as above; the last row ends within the slice, and the others lie before it.
+        Self(unsafe {
+            let first = from.as_ptr().add(first);
+            joined([
+                _mm_loadu_ps(first),
+                _mm_loadu_ps(first.add(stride)),
+                _mm_loadu_ps(first.add(2 * stride)),
+                _mm_loadu_ps(first.add(3 * stride)),
+            ])
+        })
+    }
+    #[inline(always)]
+    fn quarter<const Q: usize>(self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe {
+            match Q {
+                0 => _mm512_shuffle_f32x4::<0b00_00_00_00>(self.0, self.0),
+                1 => _mm512_shuffle_f32x4::<0b01_01_01_01>(self.0, self.0),
+                2 => _mm512_shuffle_f32x4::<0b10_10_10_10>(self.0, self.0),
+                _ => _mm512_shuffle_f32x4::<0b11_11_11_11>(self.0, self.0),
+            }
+        })
+    }
+    #[inline(always)]
+    fn stretch<const Q: usize>(self) -> Self {
+        let q = 4 * Q as i32;
+        // SAFETY: as above.
+        Self(unsafe {
+            let (a, b, c, d) = (q, q + 1, q + 2, q + 3);
+            let order = _mm512_setr_epi32(a, a, a, a, b, b, b, b, c, c, c, c, d, d, d, d);
+            _mm512_permutexvar_ps(order, self.0)
+        })
+    }
+    #[inline(always)]
+    fn lane<const L: usize>(self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm512_permutexvar_ps(_mm512_set1_epi32(L as i32), self.0) })
+    }
+    #[inline(always)]
     fn min(self, other: Self) -> Self {
         // SAFETY: as above.
         Self(unsafe { _mm512_min_ps(self.0, other.0) })
@@ -105,6 +151,15 @@ impl Lanes for Avx512Lanes {
         // SAFETY: as above.
         unsafe { sums(vectors) }
     }
+}
+
+/// Four quarters side by side.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn joined([a, b, c, d]: [__m128; 4]) -> __m512 {
+    let low = _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(a), b);
+    let high = _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(c), d);
+    _mm512_insertf32x8::<1>(_mm512_castps256_ps512(low), high)
 }
 
 /// Eight sums by halves: each addition halves the lanes that two vectors have left, and lays them into one.

@@ -25,6 +25,9 @@ pub(in crate::device::cpu) trait Lanes:
     /// A truth value for each lane.
     type Mask: Copy;
 
+    /// Whether lanes are computed with at once, rather than one after the other.
+    const IS_VECTOR: bool = true;
+
     /// Whether there are registers enough to keep a dozen vectors while other things are computed.
     const IS_ROOMY: bool;
 
@@ -50,6 +53,19 @@ pub(in crate::device::cpu) trait Lanes:
     fn splat(x: f32) -> Self;
     fn load(from: &[f32; WIDTH]) -> Self;
     fn store(self, to: &mut [f32; WIDTH]);
+    /// Four numbers, a quarter of the lanes each.
+    fn quarters(of: [f32; 4]) -> Self;
+    /// Four rows of four numbers, which begin `stride` apart.
+    ///
+    /// # Panics
+    /// The last row reaches beyond `from`.
+    fn rows(from: &[f32], first: usize, stride: usize) -> Self;
+    /// Four lanes in each quarter.
+    fn quarter<const Q: usize>(self) -> Self;
+    /// Four lanes, each in a quarter of its own.
+    fn stretch<const Q: usize>(self) -> Self;
+    /// One lane in all.
+    fn lane<const L: usize>(self) -> Self;
     fn min(self, other: Self) -> Self;
     fn max(self, other: Self) -> Self;
     /// The number times `factor` plus `term`, rounded once.
@@ -131,6 +147,8 @@ impl PlainLanes {
 impl Lanes for PlainLanes {
     type Mask = [bool; WIDTH];
 
+    const IS_VECTOR: bool = false;
+
     const IS_ROOMY: bool = false;
 
     #[inline(always)]
@@ -144,6 +162,30 @@ impl Lanes for PlainLanes {
     #[inline(always)]
     fn store(self, to: &mut [f32; WIDTH]) {
         *to = self.0;
+    }
+    #[inline(always)]
+    fn quarters(of: [f32; 4]) -> Self {
+        Self(each_index(|l| of[l / 4]))
+    }
+    #[inline(always)]
+    fn rows(from: &[f32], first: usize, stride: usize) -> Self {
+        let mut all = [0.0; WIDTH];
+        for j in 0..4 {
+            all[4 * j..4 * j + 4].copy_from_slice(&from[first + j * stride..][..4]);
+        }
+        Self(all)
+    }
+    #[inline(always)]
+    fn quarter<const Q: usize>(self) -> Self {
+        Self(each_index(|l| self.0[4 * Q + l % 4]))
+    }
+    #[inline(always)]
+    fn stretch<const Q: usize>(self) -> Self {
+        Self(each_index(|l| self.0[4 * Q + l / 4]))
+    }
+    #[inline(always)]
+    fn lane<const L: usize>(self) -> Self {
+        Self([self.0[L]; WIDTH])
     }
     #[inline(always)]
     fn min(self, other: Self) -> Self {
