@@ -133,7 +133,10 @@ fn worlds() -> Vec<World> {
     ]
 }
 
-/// The same, in which shapes are moved that cover all that is seen: they have no silhouettes.
+/// The parts of the place of [`World::scene`]'s camera.
+const CAMERA: &[&str] = &["camera.to_world.translate", "camera.to_world.rotate"];
+
+/// The same, in which the camera is moved or shapes that cover all that is seen: nothing has silhouettes.
 fn moving_worlds() -> Vec<World> {
     let glass = r#"{"type": "dielectric", "int_ior": 1.4, "ext_ior": 1}"#;
     let metal = r#"{"type": "conductor", "eta": 0.2, "k": 3.9}"#;
@@ -144,7 +147,39 @@ fn moving_worlds() -> Vec<World> {
         sky: true,
         max_depth: 3,
     };
+    let wedge = format!(
+        r#""mirror": {{"type": "rectangle", "bsdf": {metal},
+            "to_world": [{{"scale": 4000}}, {{"rotate": {{"axis": [0, 1, 0], "angle": 35}}}}]}},
+           "sheet": {{"type": "rectangle", "bsdf": {},
+            "to_world": [{{"scale": 4000}}, {{"rotate": {{"axis": [0, 1, 0], "angle": -90}}}}, {{"translate": [8, 0, 0]}}]}}"#,
+        printed(r#""to_uv": [{"scale": [60, 45, 1]}]"#)
+    );
+    let behind =
+        format!(r#""mirror": {{"type": "rectangle", "bsdf": {metal}, "to_world": [{{"translate": [0, 0, 9]}}]}}"#);
+    let sheet = format!(
+        r#""sheet": {{"type": "rectangle", "bsdf": {}, "to_world": [{{"scale": 9}}]}}"#,
+        printed(r#""wrap_mode": "clamp""#)
+    );
     vec![
+        sky(
+            "a camera that turns before the sky",
+            behind,
+            &["camera.to_world.rotate"],
+        ),
+        sky("a camera that moves over a printed plane", sheet, CAMERA),
+        sky(
+            "a camera that moves before a mirror and a printed plane",
+            wedge.clone(),
+            CAMERA,
+        ),
+        sky(
+            "a camera that moves before a ball of glass",
+            format!(
+                r#""ball": {{"type": "sphere", "radius": 1.2, "bsdf": {}}}"#,
+                mapped(glass)
+            ),
+            CAMERA,
+        ),
         sky(
             "a ball of glass that moves",
             format!(
@@ -155,13 +190,7 @@ fn moving_worlds() -> Vec<World> {
         ),
         sky(
             "a mirror that moves, over a printed plane",
-            format!(
-                r#""mirror": {{"type": "rectangle", "bsdf": {metal},
-                    "to_world": [{{"scale": 4000}}, {{"rotate": {{"axis": [0, 1, 0], "angle": 35}}}}]}},
-                   "sheet": {{"type": "rectangle", "bsdf": {},
-                    "to_world": [{{"scale": 4000}}, {{"rotate": {{"axis": [0, 1, 0], "angle": -90}}}}, {{"translate": [8, 0, 0]}}]}}"#,
-                printed(r#""to_uv": [{"scale": [60, 45, 1]}]"#)
-            ),
+            wedge,
             &["mirror.to_world.translate"],
         ),
         // Turned over the plane, the mirror would uncover other parts of the sky that lights it.
@@ -177,7 +206,7 @@ fn moving_worlds() -> Vec<World> {
 }
 
 impl World {
-    /// Whether shapes are moved.
+    /// Whether shapes or the camera are moved.
     fn moves(&self) -> bool {
         let of_place = |path: &&str| path.contains("to_world") || path.ends_with("vertex_positions");
         self.wanted.iter().any(of_place)
@@ -238,6 +267,8 @@ impl World {
                     Quantity::Normal if j % 3 == 2 => 0.9 + 0.1 * u,
                     Quantity::Normal => 0.45 + 0.1 * u,
                     Quantity::Translation => 0.1 * (u - 0.5),
+                    // A camera is to see the same as before.
+                    Quantity::Orientation if parameter.path.starts_with("camera") => 2.0 * (u - 0.5),
                     Quantity::Orientation => 8.0 * (u - 0.5),
                     Quantity::Extent => 0.95 + 0.1 * u,
                     Quantity::Light | Quantity::Environment if parameter.shape.texels() > 1 => 0.2 + u,
@@ -313,6 +344,10 @@ fn traced_worlds() -> Vec<World> {
         tilted(r#""back""#, &mapped(glass), [0.0, 0.0, -0.6], 170.0, [2.0, 2.2]),
     ];
     let mirror = tilted(r#""mirror""#, &mapped(metal), [0.0, 0.0, -2.0], 15.0, [4.0, 4.0]);
+    let printed_sheet = format!(
+        r#""sheet": {{"type": "rectangle", "to_world": [{{"scale": 9}}], "bsdf": {}}}"#,
+        printed(r#""wrap_mode": "clamp""#)
+    );
     let world = |name, objects: &[&str], wanted| World {
         name,
         objects: objects.join(", "),
@@ -376,6 +411,41 @@ fn traced_worlds() -> Vec<World> {
             &[&stone(glass), &sheets],
             &["stone.vertex_positions"],
         ),
+        world(
+            "a slab before a camera, all of which move",
+            &[&slab[0], &slab[1], &sheets],
+            &[
+                "camera.to_world.translate",
+                "camera.to_world.rotate",
+                "front.to_world.translate",
+                "back.to_world.rotate",
+            ],
+        ),
+        world(
+            "a stretched ball and a mirror before a camera that moves",
+            &[&ball(&mapped(glass)), &mirror, &sheets],
+            CAMERA,
+        ),
+        World {
+            sky: true,
+            ..world(
+                "a ball under the sky before a camera that moves",
+                &[&ball(glass)],
+                CAMERA,
+            )
+        },
+        World {
+            max_depth: 3,
+            ..world(
+                "a printed plane and a mirror before a camera that moves",
+                &[
+                    &tilted(r#""mirror""#, metal, [-1.0, 0.0, 1.0], 25.0, [1.0, 4.0]),
+                    &printed_sheet,
+                    r#""light": {"type": "constant"}"#,
+                ],
+                CAMERA,
+            )
+        },
     ]
 }
 
@@ -400,7 +470,8 @@ fn choices() -> impl Iterator<Item = Vec<bool>> {
         .flat_map(|turns| (0..1u32 << turns).map(move |bits| (0..turns).map(|k| bits >> k & 1 == 1).collect()))
 }
 
-/// These choices and their probability, if the second opinion finds along them the radiance that a path has `seen`.
+/// These choices and their probability, if the second opinion finds along them the radiance that a path has `seen`; behind a diffuse
+/// plane, their share of it, of grey light.
 fn told(
     view: &SceneView,
     values: &[Vec<f64>],
@@ -412,9 +483,13 @@ fn told(
         now: values,
         recorded: values,
     };
-    let (radiance, probability) = trace::radiance(view, &here, ray, &reflects)?;
-    let alike = (0..3).all(|c| (radiance[c] / probability - seen[c]).abs() < 2e-4 * seen[c]);
-    alike.then_some((reflects, probability))
+    let found = trace::radiance(view, &here, ray, &reflects)?;
+    let share = match found.scattered {
+        true => found.radiance[0] / seen[0],
+        false => found.probability,
+    };
+    let alike = (0..3).all(|c| (found.radiance[c] / share - seen[c]).abs() < 2e-4 * seen[c]);
+    alike.then_some((reflects, share))
 }
 
 /// Derivatives of the radiance of a path by all that is checked: path replay, and differences of the second opinion with
@@ -433,9 +508,9 @@ fn both(setup: &Setup, objective: &PathObjective, values: &[Vec<f64>], cast: &Ca
             now: &moved,
             recorded: values,
         };
-        let radiance = trace::radiance(&view, &there, ray, &reflects).map(|(radiance, _)| radiance);
+        let found = trace::radiance(&view, &there, ray, &reflects);
         moved[slot][flat] = values[slot][flat];
-        radiance.map(|radiance| (0..3).map(|c| WEIGHT[c] * radiance[c]).sum::<f64>() / probability)
+        found.map(|found| (0..3).map(|c| WEIGHT[c] * found.radiance[c]).sum::<f64>() / probability)
     };
     let (mut found, mut expected) = (Vec::new(), Vec::new());
     for &slot in &setup.checked {
@@ -606,4 +681,20 @@ fn scenes_out_of_reach_are_refused() {
         let why = plane(reflectance, light).expect_err(light);
         assert!(why.contains(expected), "{why}");
     }
+}
+
+/// A camera moves before an environment map along kept chains alone.
+#[test]
+fn cameras_that_move_are_refused_without_kept_chains() {
+    let worlds = moving_worlds();
+    let world = worlds.iter().find(|world| world.name.contains("before the sky"));
+    let world = world.expect("a camera before the sky");
+    let why = |scene: &Scene| Resident::new(scene).map(|_| ()).map_err(|e| e.to_string());
+    let mut scene = world.scene(true);
+    assert_eq!(why(&scene), Ok(()));
+    scene.integrator.inverted = Some(0.01);
+    let inverted = why(&scene).expect_err("inverted Jacobians follow no camera");
+    assert!(inverted.contains(r#"say "jacobians": "kept""#), "{inverted}");
+    let detached = why(&world.scene(false)).expect_err("the sky is seen");
+    assert!(detached.contains("only `prb_attached` knows"), "{detached}");
 }
