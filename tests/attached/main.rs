@@ -1,6 +1,7 @@
 //! Gradients along chains of smooth glass and mirrors whose points move (`prb_attached`): path replay against differences of
 //! images whose sampling is not frozen, and what the detached replay knows of them.
 
+mod camera;
 mod inverted;
 #[path = "../small/mod.rs"]
 mod small;
@@ -276,6 +277,7 @@ impl World {
                 };
             }
         }
+        setup.resident.place_views(&setup.params);
         setup
     }
 }
@@ -430,7 +432,9 @@ fn traced_worlds() -> Vec<World> {
             sky: true,
             ..world(
                 "a ball under the sky before a camera that moves",
-                &[&ball(glass)],
+                &[&format!(
+                    r#""ball": {{"type": "sphere", "radius": 0.4, "bsdf": {glass}}}"#
+                )],
                 CAMERA,
             )
         },
@@ -439,7 +443,7 @@ fn traced_worlds() -> Vec<World> {
             ..world(
                 "a printed plane and a mirror before a camera that moves",
                 &[
-                    &tilted(r#""mirror""#, metal, [-1.0, 0.0, 1.0], 25.0, [1.0, 4.0]),
+                    &tilted(r#""mirror""#, metal, [0.0, 0.4, 2.0], 70.0, [0.5, 0.8]),
                     &printed_sheet,
                     r#""light": {"type": "constant"}"#,
                 ],
