@@ -1,7 +1,57 @@
-//! A camera behind glass is found from a picture.
+//! Cameras that move: lenses and parallel rays beside pinholes, and a run that finds one behind glass from a picture.
 
 use std::fs;
 use std::process::Command;
+
+use prbopt::gradcheck::paths::objective::PathObjective;
+use prbopt::resident::layout::gradient;
+use prbopt::scene::SensorKind;
+
+use super::worlds::{CAMERA, World, traced_worlds};
+use super::{apart, both};
+
+/// Rays of a lens begin beside what turns leave where it is, and parallel ones far from it: path by path, their derivatives are those
+/// of the whole path.
+#[test]
+fn rays_of_all_cameras_move_with_them() {
+    let slab = traced_worlds()
+        .into_iter()
+        .find(|world| world.name.starts_with("a slab before"));
+    let world = World {
+        wanted: CAMERA,
+        ..slab.expect("a slab before a camera")
+    };
+    let lens = SensorKind::ThinLens {
+        aperture_radius: 0.3,
+        focus_distance: 6.0,
+    };
+    for kind in [lens, SensorKind::Orthographic] {
+        let mut scene = world.scene(true);
+        if matches!(kind, SensorKind::Orthographic) {
+            scene.sensors[0].focal = [4.0; 2];
+        }
+        scene.sensors[0].kind = kind;
+        let setup = world.setup_of(&scene);
+        let objective = PathObjective::new(&setup, gradient::FREE_FLIGHT);
+        let values = setup
+            .params
+            .parameters
+            .iter()
+            .map(|p| p.values.iter().map(|x| f64::from(*x)).collect());
+        let values: Vec<Vec<f64>> = values.collect();
+        let pairs = objective
+            .casts
+            .iter()
+            .filter_map(|cast| both(&setup, &objective, &values, cast));
+        let errors: Vec<f64> = pairs.map(|[found, expected]| apart(&found, &expected)).collect();
+        let worst = errors.iter().fold(0.0, |m: f64, x| m.max(*x));
+        println!("{kind:?}: {} paths, {worst:.1e} at most", errors.len());
+        assert!(
+            errors.len() * 10 > objective.casts.len() * 6 && worst < 1e-4,
+            "{kind:?}: {worst:.1e}"
+        );
+    }
+}
 
 /// Where the camera begins beside its place: lengths along each axis of the world, and degrees about each.
 const BESIDE: [[f64; 3]; 2] = [[0.05, -0.05, 0.05], [1.0, -1.0, 1.0]];

@@ -482,8 +482,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         has_ray || !self.chain.links.is_empty() || self.chain.camera.is_some()
     }
 
-    /// Leaves derivatives at the last vertex, or at the camera before the first: `by_direction` by the direction onwards, and those by the texture coordinates of
-    /// the point at which it meets a surface, if it does.
+    /// Leaves derivatives at the last vertex, or at the camera before the first: `by_direction` by the direction onwards, and
+    /// those by the texture coordinates of the point at which it meets a surface, if it does.
     fn meet_light(&mut self, end: Option<(&Hit, [N; 2])>, by_direction: [N; 3]) {
         let scene = self.scene;
         let end = end.map(|(hit, uv)| (hit, by_moving_over(scene, hit, &ByMoved { uv, ..ByMoved::zero() })));
