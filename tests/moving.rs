@@ -282,13 +282,13 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
             "prb_attached",
             of(r#"{"type": "diffuse", "reflectance": 0}"#),
             "",
-            "`prb_attached` moves shapes of smooth glass and mirrors alone",
+            "`prb_attached` moves cameras, and of all shapes and lights those of smooth glass",
         ),
         (
             "prb_attached",
             of(r#"{"type": "conductor"}, "emitter": {"type": "area", "radiance": 1}"#),
             "",
-            "`prb_attached` moves shapes of smooth glass and mirrors alone",
+            "`prb_attached` moves cameras, and of all shapes and lights those of smooth glass",
         ),
     ];
     for (integrator, ball, objects, expected) in cases {
@@ -313,7 +313,10 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
     let vertices = said("prb_attached", &smooth, "", &["ball.vertex_positions"]).expect("normals do not follow");
     assert!(vertices.contains("meshes with `face_normals` alone"), "{vertices}");
     let lamp = said("prb_attached", &glass, "", &all).expect("the lamp is no mirror");
-    assert!(lamp.contains("`prb_attached` moves shapes of smooth glass"), "{lamp}");
+    assert!(
+        lamp.contains("`prb_attached` moves cameras, and of all shapes and lights those of smooth glass"),
+        "{lamp}"
+    );
     let flat = format!(r#"{mesh}, "face_normals": true"#);
     assert_eq!(said("prb", &flat, "", &["ball.vertex_positions"]), None);
     assert_eq!(said("prb", &mesh, "", &["ball.vertex_normals"]), None);

@@ -78,8 +78,8 @@ pub(super) fn unmoved(scene: &Scene, paths: &PathScene) -> Option<String> {
     let known = scene.world.lights.iter().all(|light| light.motion.is_empty())
         && moved.all(|(_, record)| record.bsdf == NONE || turns(record));
     (!known).then(|| {
-        "`prb_attached` moves shapes of smooth glass and mirrors alone, which send out no light; leave the others where they \
-         are, or use `prb` in a scene without smooth glass and mirrors"
+        "`prb_attached` moves cameras, and of all shapes and lights those of smooth glass and mirrors alone, which send out no light; \
+         leave the others where they are, or use `prb` in a scene without smooth glass and mirrors"
             .into()
     })
 }

@@ -217,21 +217,17 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
                 .into(),
         );
     }
-    let looks_away = |sensor: &Sensor| !sensor.motion.is_empty();
-    if scene.sensors.iter().any(looks_away) {
-        if paths.attached {
-            return Some("`prb_attached` moves shapes of smooth glass and mirrors alone; use `prb`".into());
-        }
-        if matches!(scene.background, Background::Envmap { .. }) && !scene.integrator.hide_emitters {
-            return Some(
-                "the camera may see the `envmap`, whose derivatives by the direction that it is looked at in are not known; say \
-                 \"hide_emitters\": true in the integrator, or light the scene otherwise"
-                    .into(),
-            );
-        }
-    }
     if paths.attached {
         return attached::unmoved(scene, paths);
+    }
+    let moves = |sensor: &Sensor| !sensor.motion.is_empty();
+    let sees_map = matches!(scene.background, Background::Envmap { .. }) && !scene.integrator.hide_emitters;
+    if sees_map && scene.sensors.iter().any(moves) {
+        return Some(
+            "the camera may see the `envmap`, whose derivatives by the direction that it is looked at in only `prb_attached` knows; \
+             use that, say \"hide_emitters\": true in the integrator, or light the scene otherwise"
+                .into(),
+        );
     }
     let bends = paths.bsdfs.leaves.iter().find_map(|record| match record.kind {
         leaf::NULL => Some("`null` or `mask`"),

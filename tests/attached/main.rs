@@ -1,253 +1,30 @@
 //! Gradients along chains of smooth glass and mirrors whose points move (`prb_attached`): path replay against differences of
 //! images whose sampling is not frozen, and what the detached replay knows of them.
 
+mod camera;
 mod inverted;
 #[path = "../small/mod.rs"]
 mod small;
 mod texels;
 mod trace;
+mod worlds;
 
 use std::path::Path;
 
-use glam::Affine3A;
+use prbopt::gradcheck::Setup;
 use prbopt::gradcheck::paths::fresh::rows;
 use prbopt::gradcheck::paths::objective::{CastPath, PathObjective};
-use prbopt::gradcheck::{Options, Setup};
-use prbopt::params::{Kind, Quantity, Shape};
+use prbopt::params::Quantity;
 use prbopt::resident::Resident;
 use prbopt::resident::layout::gradient;
-use prbopt::scene::{self, Array, Background, Scene, Source};
+use prbopt::scene::{self, Scene};
 use prbopt::transport::paths::radiative::Ahead;
 use prbopt::transport::scene::records::SceneView;
-use small::draw;
 use trace::Values;
+use worlds::{MOST_TURNS, World, moving_worlds, traced_worlds, worlds};
 
 /// Passes of the means of images that are drawn anew.
 const PASSES: u32 = 1000;
-
-/// Surfaces that turn a path, at most, plus one.
-const MOST_TURNS: u32 = 6;
-
-/// A world of a name that looks at `objects`, before an environment map if `sky`; `wanted` are sought.
-struct World {
-    name: &'static str,
-    objects: String,
-    wanted: &'static [&'static str],
-    sky: bool,
-    max_depth: u32,
-}
-
-/// A normal map of 4 × 3 texels over a BSDF.
-fn mapped(bsdf: &str) -> String {
-    format!(
-        r#"{{"type": "normalmap", "use_shadowing_function": false, "inner": {bsdf},
-             "normalmap": {{"type": "bitmap", "wrap_mode": "clamp", "data": {{"resolution": [4, 3], "value": [0.5, 0.5, 1]}}}}}}"#
-    )
-}
-
-/// A diffuse BSDF with a picture.
-fn printed(place: &str) -> String {
-    format!(
-        r#"{{"type": "diffuse", "reflectance":
-            {{"type": "bitmap", "raw": true, {place}, "data": {{"resolution": [24, 18], "leaves": 3}}}}}}"#
-    )
-}
-
-fn worlds() -> Vec<World> {
-    let glass = r#"{"type": "dielectric", "int_ior": 1.4, "ext_ior": 1}"#;
-    let turned = r#""to_world": [{"scale": 1.8}, {"rotate": {"axis": [1, 0.4, 0.2], "angle": -25}}]"#;
-    let back =
-        r#""to_world": [{"scale": 2.5}, {"rotate": {"axis": [0, 1, 0], "angle": 168}}, {"translate": [0, 0, -0.6]}]"#;
-    vec![
-        World {
-            name: "two faces of a slab",
-            objects: format!(
-                r#""front": {{"type": "rectangle", "bsdf": {}, {turned}}},
-                   "back": {{"type": "rectangle", "bsdf": {}, {back}}}"#,
-                mapped(glass),
-                mapped(glass)
-            ),
-            wanted: &["front.bsdf.normalmap", "back.bsdf.normalmap"],
-            sky: true,
-            max_depth: 4,
-        },
-        World {
-            name: "a ball of glass",
-            objects: format!(
-                r#""ball": {{"type": "sphere", "radius": 0.8, "bsdf": {}, {turned}}}"#,
-                mapped(glass)
-            ),
-            wanted: &["ball.bsdf.normalmap"],
-            sky: true,
-            max_depth: 4,
-        },
-        World {
-            name: "a mirror and a picture that shines",
-            objects: format!(
-                r#""mirror": {{"type": "rectangle", "bsdf": {}, {turned}}},
-                   "lamp": {{"type": "sphere", "radius": 30, "flip_normals": true,
-                       "bsdf": {{"type": "diffuse", "reflectance": 0}},
-                       "emitter": {{"type": "area", "radiance":
-                           {{"type": "bitmap", "data": {{"resolution": [5, 4], "value": [0.5, 0.5, 0.5]}}}}}}}}"#,
-                mapped(r#"{"type": "conductor", "eta": 0.2, "k": 3.9}"#)
-            ),
-            wanted: &["mirror.bsdf.normalmap"],
-            sky: false,
-            max_depth: 4,
-        },
-        World {
-            name: "the index of a ball",
-            objects: format!(r#""ball": {{"type": "sphere", "radius": 0.8, "bsdf": {glass}, {turned}}}"#),
-            wanted: &["ball.bsdf.eta"],
-            sky: true,
-            max_depth: 4,
-        },
-        World {
-            name: "a pane over a printed plane",
-            objects: format!(
-                r#""pane": {{"type": "rectangle", "bsdf": {}, {turned}}},
-                   "sheet": {{"type": "rectangle", "bsdf": {},
-                       "to_world": [{{"scale": 9}}, {{"translate": [0.1, 0, -1.2]}}]}}"#,
-                mapped(glass),
-                printed(r#""wrap_mode": "clamp""#)
-            ),
-            wanted: &["pane.bsdf.normalmap", "pane.bsdf.inner.eta"],
-            sky: true,
-            max_depth: 4,
-        },
-        // A wedge as of two planes without end, which have no silhouettes.
-        World {
-            name: "a printed plane seen in a mirror",
-            objects: format!(
-                r#""mirror": {{"type": "rectangle", "bsdf": {},
-                    "to_world": [{{"scale": 4000}}, {{"rotate": {{"axis": [0, 1, 0], "angle": 35}}}}]}},
-                   "sheet": {{"type": "rectangle", "bsdf": {},
-                    "to_world": [{{"scale": 4000}}, {{"rotate": {{"axis": [0, 1, 0], "angle": -90}}}}, {{"translate": [8, 0, 0]}}]}}"#,
-                mapped(r#"{"type": "conductor", "eta": 0.2, "k": 3.9}"#),
-                printed(r#""to_uv": [{"scale": [60, 45, 1]}]"#)
-            ),
-            wanted: &["mirror.bsdf.normalmap"],
-            sky: true,
-            max_depth: 3,
-        },
-    ]
-}
-
-/// The same, in which shapes are moved that cover all that is seen: they have no silhouettes.
-fn moving_worlds() -> Vec<World> {
-    let glass = r#"{"type": "dielectric", "int_ior": 1.4, "ext_ior": 1}"#;
-    let metal = r#"{"type": "conductor", "eta": 0.2, "k": 3.9}"#;
-    let sky = |name, objects, wanted| World {
-        name,
-        objects,
-        wanted,
-        sky: true,
-        max_depth: 3,
-    };
-    vec![
-        sky(
-            "a ball of glass that moves",
-            format!(
-                r#""ball": {{"type": "sphere", "radius": 0.9, "bsdf": {}, "to_world": [{{"rotate": {{"axis": [1, 0.4, 0.2], "angle": -25}}}}]}}"#,
-                mapped(glass)
-            ),
-            &["ball.to_world.translate", "ball.to_world.rotate", "ball.to_world.scale"],
-        ),
-        sky(
-            "a mirror that moves, over a printed plane",
-            format!(
-                r#""mirror": {{"type": "rectangle", "bsdf": {metal},
-                    "to_world": [{{"scale": 4000}}, {{"rotate": {{"axis": [0, 1, 0], "angle": 35}}}}]}},
-                   "sheet": {{"type": "rectangle", "bsdf": {},
-                    "to_world": [{{"scale": 4000}}, {{"rotate": {{"axis": [0, 1, 0], "angle": -90}}}}, {{"translate": [8, 0, 0]}}]}}"#,
-                printed(r#""to_uv": [{"scale": [60, 45, 1]}]"#)
-            ),
-            &["mirror.to_world.translate"],
-        ),
-        // Turned over the plane, the mirror would uncover other parts of the sky that lights it.
-        sky(
-            "a mirror that turns",
-            format!(
-                r#""mirror": {{"type": "rectangle", "bsdf": {metal},
-                    "to_world": [{{"scale": 4000}}, {{"rotate": {{"axis": [0, 1, 0], "angle": 35}}}}]}}"#
-            ),
-            &["mirror.to_world.rotate"],
-        ),
-    ]
-}
-
-impl World {
-    /// Whether shapes are moved.
-    fn moves(&self) -> bool {
-        let of_place = |path: &&str| path.contains("to_world") || path.ends_with("vertex_positions");
-        self.wanted.iter().any(of_place)
-    }
-
-    /// With the points of chains held if not `attached`.
-    fn scene(&self, attached: bool) -> Scene {
-        let wanted: Vec<String> = self.wanted.iter().map(|path| format!(r#""{path}": {{}}"#)).collect();
-        let text = format!(
-            r#"{{"integrator": {{"type": "prb_attached", "max_depth": {}, "rr_depth": 100}},
-                "camera": {{"type": "perspective", "fov": 12,
-                    "to_world": [{{"look_at": {{"origin": [0.5, 1, 5], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
-                    "film": {{"type": "hdrfilm", "width": 4, "height": 4, "rfilter": {{"type": "box"}}}}}},
-                {}, "optimize": {{"references": {{"type": "constant", "value": 0.5}}, "parameters": {{{}}}}}}}"#,
-            self.max_depth,
-            self.objects,
-            wanted.join(", ")
-        );
-        let mut scene = scene::parse(&text, Path::new("small.json")).unwrap_or_else(|e| panic!("{}: {e}", self.name));
-        scene.integrator.attached = attached;
-        if self.sky {
-            scene.background = Background::Envmap {
-                data: Array {
-                    path: "sky.data".into(),
-                    kind: Kind::Envmap,
-                    shape: Shape {
-                        size: [9, 6, 1],
-                        channels: 3,
-                    },
-                    source: Source::Fill(vec![0.0]),
-                    tuning: None,
-                },
-                scale: Array::value("sky.scale", &[0.8]),
-                sampling_weight: 1.0,
-                mis_compensation: false,
-                to_world: Affine3A::from_rotation_y(0.4),
-            };
-        }
-        scene
-    }
-
-    fn setup(&self, attached: bool) -> Setup {
-        self.setup_of(&self.scene(attached))
-    }
-
-    /// A scene of this world with random normals and radiance.
-    fn setup_of(&self, scene: &Scene) -> Setup {
-        let options = Options {
-            seed: 5,
-            ..Options::default()
-        };
-        let mut setup = Setup::new(scene, &options).expect("small worlds are sound");
-        setup.spp = 4;
-        for (i, parameter) in setup.params.parameters.iter_mut().enumerate() {
-            for (j, value) in parameter.values.iter_mut().enumerate() {
-                let u = draw(5, i as u32, j as u32);
-                *value = match parameter.quantity {
-                    Quantity::Normal if j % 3 == 2 => 0.9 + 0.1 * u,
-                    Quantity::Normal => 0.45 + 0.1 * u,
-                    Quantity::Translation => 0.1 * (u - 0.5),
-                    Quantity::Orientation => 8.0 * (u - 0.5),
-                    Quantity::Extent => 0.95 + 0.1 * u,
-                    Quantity::Light | Quantity::Environment if parameter.shape.texels() > 1 => 0.2 + u,
-                    _ => continue,
-                };
-            }
-        }
-        setup
-    }
-}
 
 #[test]
 fn replay_agrees_with_differences_of_images_that_are_drawn_anew() {
@@ -276,121 +53,6 @@ fn replay_agrees_with_differences_of_images_that_are_drawn_anew() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// A sheet with a picture that shines, as large as all that is seen, `z` behind or before what stands about the origin.
-fn sheet(name: &str, z: f64) -> String {
-    let place = match z < 0.0 {
-        true => format!(r#"{{"translate": [0.1, 0, {z}]}}"#),
-        false => format!(r#"{{"rotate": {{"axis": [1, 0.1, 0], "angle": 180}}}}, {{"translate": [0, 0.1, {z}]}}"#),
-    };
-    format!(
-        r#"{name}: {{"type": "rectangle", "to_world": [{{"scale": 9}}, {place}],
-            "bsdf": {{"type": "diffuse", "reflectance": 0}},
-            "emitter": {{"type": "area", "radiance":
-                {{"type": "bitmap", "wrap_mode": "clamp", "data": {{"resolution": [9, 7], "value": [0.5, 0.5, 0.5]}}}}}}}}"#
-    )
-}
-
-/// Worlds that the second opinion knows: rectangles and spheres between two sheets that shine.
-fn traced_worlds() -> Vec<World> {
-    let glass = r#"{"type": "dielectric", "int_ior": 1.4, "ext_ior": 1}"#;
-    let metal = r#"{"type": "conductor", "eta": 0.2, "k": 3.9}"#;
-    let sheets = format!("{}, {}", sheet(r#""far""#, -4.0), sheet(r#""near""#, 7.0));
-    let tilted = |name: &str, bsdf: &str, [x, y, z]: [f64; 3], angle: f64, scale: [f64; 2]| {
-        format!(
-            r#"{name}: {{"type": "rectangle", "bsdf": {bsdf}, "to_world": [{{"scale": [{}, {}, 1]}},
-                {{"rotate": {{"axis": [0.3, 1, 0.2], "angle": {angle}}}}}, {{"translate": [{x}, {y}, {z}]}}]}}"#,
-            scale[0], scale[1]
-        )
-    };
-    let ball = |bsdf: &str| {
-        format!(
-            r#""ball": {{"type": "sphere", "bsdf": {bsdf},
-                "to_world": [{{"scale": [0.8, 1, 0.7]}}, {{"rotate": {{"axis": [1, 0.4, 0.2], "angle": -35}}}}]}}"#
-        )
-    };
-    let slab = [
-        tilted(r#""front""#, &mapped(glass), [0.0; 3], -15.0, [1.8, 1.5]),
-        tilted(r#""back""#, &mapped(glass), [0.0, 0.0, -0.6], 170.0, [2.0, 2.2]),
-    ];
-    let mirror = tilted(r#""mirror""#, &mapped(metal), [0.0, 0.0, -2.0], 15.0, [4.0, 4.0]);
-    let world = |name, objects: &[&str], wanted| World {
-        name,
-        objects: objects.join(", "),
-        wanted,
-        sky: false,
-        max_depth: MOST_TURNS,
-    };
-    vec![
-        world(
-            "two faces of a slab over a sheet",
-            &[&slab[0], &slab[1], &sheets],
-            &[
-                "front.bsdf.normalmap",
-                "back.bsdf.normalmap",
-                "front.bsdf.inner.eta",
-                "back.bsdf.inner.eta",
-                "far.emitter.radiance",
-                "near.emitter.radiance",
-            ],
-        ),
-        world(
-            "a stretched ball over a sheet",
-            &[&ball(&mapped(glass)), &sheets],
-            &["ball.bsdf.normalmap", "ball.bsdf.inner.eta", "far.emitter.radiance"],
-        ),
-        world(
-            "a ball before a mirror",
-            &[&ball(&mapped(glass)), &mirror, &sheets],
-            &["ball.bsdf.normalmap", "ball.bsdf.inner.eta", "mirror.bsdf.normalmap"],
-        ),
-        world(
-            "a stretched mirror",
-            &[&ball(&mapped(metal)), &sheets],
-            &["ball.bsdf.normalmap", "near.emitter.radiance"],
-        ),
-        world(
-            "a slab whose faces move over a sheet",
-            &[&slab[0], &slab[1], &sheets],
-            &[
-                "front.to_world.translate",
-                "front.to_world.rotate",
-                "front.to_world.scale",
-                "back.to_world.translate",
-                "back.to_world.rotate",
-                "back.bsdf.normalmap",
-            ],
-        ),
-        world(
-            "a stretched ball that moves before a mirror that does",
-            &[&ball(&mapped(glass)), &mirror, &sheets],
-            &[
-                "ball.to_world.translate",
-                "ball.to_world.rotate",
-                "ball.to_world.scale",
-                "mirror.to_world.translate",
-                "mirror.to_world.rotate",
-            ],
-        ),
-        world(
-            "a cut stone whose corners move",
-            &[&stone(glass), &sheets],
-            &["stone.vertex_positions"],
-        ),
-    ]
-}
-
-/// Two pyramids of glass on one square, with flat faces.
-fn stone(glass: &str) -> String {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stone.obj");
-    let text = "v 1 0.1 0\nv 0 1 0.1\nv -1 0 -0.1\nv 0 -1 0\nv 0.1 0 0.8\nv 0 0.1 -0.7\n\
-        f 1 2 5\nf 2 3 5\nf 3 4 5\nf 4 1 5\nf 2 1 6\nf 3 2 6\nf 4 3 6\nf 1 4 6\n";
-    std::fs::write(&file, text).expect("the folder is writable");
-    format!(
-        r#""stone": {{"type": "obj", "filename": "{}", "face_normals": true, "bsdf": {glass}}}"#,
-        file.display()
-    )
-}
-
 /// The derivatives by a path's radiance.
 const WEIGHT: [f64; 3] = [1.0, 0.5, 2.0];
 
@@ -400,7 +62,8 @@ fn choices() -> impl Iterator<Item = Vec<bool>> {
         .flat_map(|turns| (0..1u32 << turns).map(move |bits| (0..turns).map(|k| bits >> k & 1 == 1).collect()))
 }
 
-/// These choices and their probability, if the second opinion finds along them the radiance that a path has `seen`.
+/// These choices and their probability, if the second opinion finds along them the radiance that a path has `seen`; behind a diffuse
+/// plane, their share of it, of grey light.
 fn told(
     view: &SceneView,
     values: &[Vec<f64>],
@@ -412,9 +75,13 @@ fn told(
         now: values,
         recorded: values,
     };
-    let (radiance, probability) = trace::radiance(view, &here, ray, &reflects)?;
-    let alike = (0..3).all(|c| (radiance[c] / probability - seen[c]).abs() < 2e-4 * seen[c]);
-    alike.then_some((reflects, probability))
+    let found = trace::radiance(view, &here, ray, &reflects)?;
+    let share = match found.scattered {
+        true => found.radiance[0] / seen[0],
+        false => found.probability,
+    };
+    let alike = (0..3).all(|c| (found.radiance[c] / share - seen[c]).abs() < 2e-4 * seen[c]);
+    alike.then_some((reflects, share))
 }
 
 /// Derivatives of the radiance of a path by all that is checked: path replay, and differences of the second opinion with
@@ -433,9 +100,9 @@ fn both(setup: &Setup, objective: &PathObjective, values: &[Vec<f64>], cast: &Ca
             now: &moved,
             recorded: values,
         };
-        let radiance = trace::radiance(&view, &there, ray, &reflects).map(|(radiance, _)| radiance);
+        let found = trace::radiance(&view, &there, ray, &reflects);
         moved[slot][flat] = values[slot][flat];
-        radiance.map(|radiance| (0..3).map(|c| WEIGHT[c] * radiance[c]).sum::<f64>() / probability)
+        found.map(|found| (0..3).map(|c| WEIGHT[c] * found.radiance[c]).sum::<f64>() / probability)
     };
     let (mut found, mut expected) = (Vec::new(), Vec::new());
     for &slot in &setup.checked {
@@ -606,4 +273,20 @@ fn scenes_out_of_reach_are_refused() {
         let why = plane(reflectance, light).expect_err(light);
         assert!(why.contains(expected), "{why}");
     }
+}
+
+/// A camera moves before an environment map along kept chains alone.
+#[test]
+fn cameras_that_move_are_refused_without_kept_chains() {
+    let worlds = moving_worlds();
+    let world = worlds.iter().find(|world| world.name.contains("before the sky"));
+    let world = world.expect("a camera before the sky");
+    let why = |scene: &Scene| Resident::new(scene).map(|_| ()).map_err(|e| e.to_string());
+    let mut scene = world.scene(true);
+    assert_eq!(why(&scene), Ok(()));
+    scene.integrator.inverted = Some(0.01);
+    let inverted = why(&scene).expect_err("inverted Jacobians follow no camera");
+    assert!(inverted.contains(r#"say "jacobians": "kept""#), "{inverted}");
+    let detached = why(&world.scene(false)).expect_err("the sky is seen");
+    assert!(detached.contains("only `prb_attached` knows"), "{detached}");
 }

@@ -87,9 +87,9 @@ fn add_whole(objective: &PathObjective, values: &[Vec<f64>], slot: usize, cast: 
                 now: &moved,
                 recorded: values,
             };
-            let radiance = trace::radiance(&view, &there, ray, &reflects);
+            let found = trace::radiance(&view, &there, ray, &reflects);
             moved[slot][flat] = values[slot][flat];
-            radiance.map(|(radiance, _)| (0..3).map(|c| weight[c] * radiance[c]).sum::<f64>() / probability)
+            found.map(|found| (0..3).map(|c| weight[c] * found.radiance[c]).sum::<f64>() / probability)
         };
         let (Some(after), Some(before)) = (at(STEP), at(-STEP)) else {
             return false;

@@ -1,7 +1,8 @@
-//! A second opinion on paths through smooth glass and between mirrors: rectangles, spheres and flat triangles, which move,
+//! A second opinion on paths through smooth glass and between mirrors: cameras, rectangles, spheres and flat triangles, which move,
 //! met, turned at and looked up in f64 with the choices of a path given, so that differences of its radiance are derivatives of the whole path.
 
-use prbopt::resident::layout::{NONE, Rows, TextureRecord, leaf, surface};
+use prbopt::resident::layout::{NONE, Rows, TextureRecord, background, leaf, surface};
+use prbopt::resident::motion::Motion;
 use prbopt::transport::scene::bsdf::fresnel::{fresnel, fresnel_conductor};
 use prbopt::transport::scene::records::SceneView;
 
@@ -48,9 +49,26 @@ fn place(view: &SceneView, number: usize, values: &Values) -> ([V; 3], V) {
     let rows: Rows = view.surfaces[number].to_world;
     let column = |c: usize| rows.map(|row| f64::from(row[c]));
     let (axes, shift) = ([0, 1, 2].map(column), column(3));
-    let Some(motion) = view.motions.get(number).copied().flatten() else {
-        return (axes, shift);
-    };
+    match view.motions.get(number).copied().flatten() {
+        Some(motion) => moved(&motion, values, axes, shift),
+        None => (axes, shift),
+    }
+}
+
+/// A ray of the scene's first camera, where the values put it.
+pub(crate) fn ray(view: &SceneView, values: &Values, (origin, direction): (V, V)) -> (V, V) {
+    let first = view.surfaces.len() + view.lights.len();
+    match view.motions.get(first).copied().flatten() {
+        Some(motion) => {
+            let ([direction], origin) = moved(&motion, values, [direction], origin);
+            (origin, direction)
+        }
+        None => (origin, direction),
+    }
+}
+
+/// Vectors and a point of what is moved, which the records have, where the values put them.
+fn moved<const VECTORS: usize>(motion: &Motion, values: &Values, vectors: [V; VECTORS], point: V) -> ([V; VECTORS], V) {
     let part = |all: &[Vec<f64>], slot: u32, otherwise: f64| match slot {
         NONE => [otherwise; 3],
         slot => [0, 1, 2].map(|k| all[slot as usize][k % all[slot as usize].len()]),
@@ -63,8 +81,8 @@ fn place(view: &SceneView, number: usize, values: &Values) -> ([V; 3], V) {
         turned(turn, [0, 1, 2].map(|k| rest[k] / size[k] * scale[k]))
     };
     let pivot = motion.pivot.map(f64::from);
-    let arm = add(add(shift, pivot, -1.0), before, -1.0);
-    (axes.map(carry), add(add(carry(arm), pivot, 1.0), moved, 1.0))
+    let arm = add(add(point, pivot, -1.0), before, -1.0);
+    (vectors.map(carry), add(add(carry(arm), pivot, 1.0), moved, 1.0))
 }
 
 /// Where a path meets a surface.
@@ -172,11 +190,40 @@ fn look(record: &TextureRecord, data: &[f64], uv: [f64; 2]) -> V {
     sum
 }
 
-/// The radiance that a path brings whose vertices reflect or not, and the probability of these choices. None where
-/// there is no such path.
-pub(crate) fn radiance(view: &SceneView, all: &Values, ray: (V, V), reflects: &[bool]) -> Option<(V, f64)> {
+/// The radiance of an environment map of bilinear texels, whose first and last rows are the poles.
+fn sky(view: &SceneView, values: &[Vec<f64>], direction: V) -> V {
+    let rows = view.common.world_to_env;
+    let [x, y, z] = unit(rows.map(|row| (0..3).map(|k| f64::from(row[k]) * direction[k]).sum()));
+    let [w, h] = view.common.env_size.map(|size| size as usize);
+    let turns = x.atan2(-z) / std::f64::consts::TAU - 0.5 / w as f64;
+    let (across, down) = (
+        (turns - turns.floor()) * w as f64,
+        y.acos() / std::f64::consts::PI * (h - 1) as f64,
+    );
+    let (i, j) = (across as usize % w, (down as usize).min(h - 2));
+    let (fx, fy) = (across - i as f64, down - j as f64);
+    let data = &values[view.background as usize];
+    let texel = |di: usize, dj: usize, c: usize| data[3 * ((j + dj) * w + (i + di) % w) + c];
+    let scale = values[view.common.env_scale_slot as usize][0];
+    [0, 1, 2].map(|c| {
+        let row = |dj: usize| (1.0 - fx) * texel(0, dj, c) + fx * texel(1, dj, c);
+        scale * ((1.0 - fy) * row(0) + fy * row(1))
+    })
+}
+
+/// What a path brings.
+pub(crate) struct Brought {
+    pub radiance: V,
+    /// Of the path's choices.
+    pub probability: f64,
+    /// Whether it ends at a diffuse plane, of whose radiance the reflectance alone is known.
+    pub scattered: bool,
+}
+
+/// What a path brings whose vertices reflect or not. None where there is no such path.
+pub(crate) fn radiance(view: &SceneView, all: &Values, seen: (V, V), reflects: &[bool]) -> Option<Brought> {
     let values = all.now;
-    let (mut origin, mut direction) = ray;
+    let (mut origin, mut direction) = ray(view, all, seen);
     let (mut weight, mut probability) = ([1.0; 3], 1.0);
     for &reflect in reflects {
         let met = meet(view, all, origin, direction)?;
@@ -227,14 +274,30 @@ pub(crate) fn radiance(view: &SceneView, all: &Values, ray: (V, V), reflects: &[
         }
         (origin, direction) = (met.p, next);
     }
-    let met = meet(view, all, origin, direction)?;
-    let light = view.surfaces[met.surface].light;
-    if light == NONE || dot(direction, met.n) >= 0.0 {
+    let brought = |shown: V, scattered: bool| {
+        Some(Brought {
+            radiance: [0, 1, 2].map(|c| weight[c] * shown[c]),
+            probability,
+            scattered,
+        })
+    };
+    let Some(met) = meet(view, all, origin, direction) else {
+        let is_map = view.common.background == background::ENVMAP;
+        return is_map.then(|| brought(sky(view, values, direction), false))?;
+    };
+    if dot(direction, met.n) >= 0.0 {
         return None;
     }
-    let picture = &view.textures[view.lights[light as usize].texture as usize];
-    let shown = look(picture, &values[picture.slot as usize], met.uv);
-    Some(([0, 1, 2].map(|c| weight[c] * shown[c]), probability))
+    let record = &view.surfaces[met.surface];
+    let picture = |texture: u32| {
+        let picture = &view.textures[texture as usize];
+        look(picture, &values[picture.slot as usize], met.uv)
+    };
+    if record.light != NONE {
+        return brought(picture(view.lights[record.light as usize].texture), false);
+    }
+    let plane = &view.leaves[view.bsdfs[record.bsdf as usize].front[0] as usize];
+    (plane.kind == leaf::DIFFUSE).then(|| brought(picture(plane.first_texture), true))?
 }
 
 /// The normal that a path coming from `back` is turned at.

@@ -1,7 +1,9 @@
 //! Chains of smooth glass and mirrors, of which a replay moves the points (docs/method.md, section 24): the derivatives by
 //! what turns the directions along a chain go back from what is seen at its end (Vicini2021, section 4.2). Where a chain
-//! meets a diffuse plane, the point moves and the directions that are sampled there are held.
+//! meets a diffuse plane, the point moves and the directions that are sampled there are held. A camera that moves takes its rays
+//! along.
 
+use super::path_state::PathState;
 use super::radiative::Incident;
 use super::volpath::Walk;
 use crate::each::EachEntry;
@@ -18,10 +20,10 @@ use crate::transport::scene::bsdf::local::{Lobe, add_scaled, inner, lift, outer}
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::light_color;
 use crate::transport::scene::motion::{
-    Anchor, ByMoved, Seen, by_moving_over, is_wanted, minus, moved_adjoint, plus, scaled,
+    Anchor, ByMoved, Seen, by_moving_over, is_wanted, minus, moved_adjoint, moved_ray_adjoint, plus, scaled,
 };
 use crate::transport::scene::records::{Fields, SceneView, Sink};
-use crate::transport::scene::shape::Hit;
+use crate::transport::scene::shape::{Hit, SurfacePoint};
 use crate::transport::scene::tangent::derivatives;
 use crate::transport::scene::texture::{stencil, texture_adjoint, texture_eval, texture_slopes, texture_value};
 
@@ -32,6 +34,9 @@ pub(super) struct Chain<N> {
     links: Vec<Link<N>>,
     /// How many vertices there were when a light was met last.
     reached: usize,
+    /// The ray that the path begins with, where its camera moves. Elsewhere than in the walk, which is the smaller where all
+    /// cameras stand still.
+    camera: Option<Box<CameraRay<N>>>,
 }
 
 /// A vertex of a chain.
@@ -45,7 +50,22 @@ pub(super) struct Link<N> {
     by_cosine: N,
     /// At a diffuse vertex the derivative by its reflectance, by way of what comes from the direction that was sampled.
     by_reflectance: Rgb<N>,
-    /// The derivatives by the point as origin of the ray that leaves it, and by that ray's direction, of the lights that it met.
+    /// The derivatives by the ray that leaves the vertex, of the lights that it met.
+    onwards: RayAdjoint<N>,
+}
+
+/// The ray that a path begins with, which moves with its camera.
+#[derive(Debug, Clone, Copy)]
+struct CameraRay<N> {
+    origin: [f32; 3],
+    seen: Seen,
+    /// The derivatives by this ray, of the lights that it met.
+    onwards: RayAdjoint<N>,
+}
+
+/// The derivatives by a ray's origin and by its direction.
+#[derive(Debug, Clone, Copy)]
+struct RayAdjoint<N> {
     by_origin: [N; 3],
     by_direction: [N; 3],
 }
@@ -56,6 +76,26 @@ impl<N> Default for Chain<N> {
         Self {
             links: Vec::new(),
             reached: 0,
+            camera: None,
+        }
+    }
+}
+
+impl<N: Number> Chain<N> {
+    /// Of a path that is about to leave its camera.
+    #[inline]
+    pub(super) fn new(scene: &SceneView, path: &PathState<N>) -> Self {
+        let seen = Seen::new(scene, path.direction, path.sensor);
+        let camera = (scene.attached && seen.moves(scene)).then(|| {
+            Box::new(CameraRay {
+                origin: path.origin,
+                seen,
+                onwards: RayAdjoint::zero(),
+            })
+        });
+        Self {
+            camera,
+            ..Self::default()
         }
     }
 }
@@ -124,6 +164,56 @@ pub(super) fn meeting_adjoint<N: Number>(n: [f32; 3], direction: [f32; 3], by_po
     add_scaled(by_point, n, -along)
 }
 
+impl<N: Number> RayAdjoint<N> {
+    #[inline]
+    fn zero() -> Self {
+        Self {
+            by_origin: [N::lift(0.0); 3],
+            by_direction: [N::lift(0.0); 3],
+        }
+    }
+
+    #[inline]
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            by_origin: plus(self.by_origin, other.by_origin),
+            by_direction: plus(self.by_direction, other.by_direction),
+        }
+    }
+
+    /// Of a ray from `origin`, from the derivatives by the point at which it meets a surface and by its direction.
+    #[inline]
+    fn meeting(origin: [f32; 3], direction: [f32; 3], hit: &Hit, by_point: [N; 3], by_direction: [N; 3]) -> Self {
+        let by_origin = meeting_adjoint(hit.normal, steep(hit.normal, direction), by_point);
+        let length = dot(minus(hit.point.p, origin), direction);
+        Self {
+            by_origin,
+            by_direction: add_scaled(by_direction, by_origin, N::lift(length)),
+        }
+    }
+}
+
+impl<N: Number> CameraRay<N> {
+    /// Sends the derivatives by what moves the camera: origin and direction of the ray are parts of it.
+    #[inline(never)]
+    fn send<F: Fields<N>, S: Sink<N>>(&self, scene: &SceneView, fields: &F, onwards: &RayAdjoint<N>, sink: &mut S) {
+        let RayAdjoint {
+            by_origin,
+            by_direction,
+        } = self.onwards.plus(onwards);
+        let begins = Hit {
+            t: 0.0,
+            surface: NONE,
+            primitive: 0,
+            point: SurfacePoint::new(self.origin, [0.0; 2]),
+            clearance: 0.0,
+            normal: self.seen.ray,
+            shading: self.seen.ray,
+        };
+        moved_ray_adjoint(scene, fields, &self.seen, &begins, [by_origin, by_direction], sink);
+    }
+}
+
 /// The derivatives by the texture coordinates, from those by what a texture has there: of bitmaps alone, others have no slopes.
 #[inline]
 fn picture_slopes<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, number: u32, hit: &Hit, d: Rgb<N>) -> [N; 2] {
@@ -174,8 +264,7 @@ impl<N: Number> Link<N> {
             leaf: first as usize + drawn.leaf,
             by_cosine: N::lift(0.0),
             by_reflectance: Rgb::zero(),
-            by_origin: [N::lift(0.0); 3],
-            by_direction: [N::lift(0.0); 3],
+            onwards: RayAdjoint::zero(),
         }
     }
 
@@ -387,58 +476,62 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         self.chain.links.push(link);
     }
 
-    /// Whether the path has passed a vertex since the camera.
+    /// Whether the path is on a ray that can move: the camera does, or a vertex has been passed since.
     fn is_chained(&mut self) -> bool {
         let has_ray = self.rays().is_some_and(|rays| rays.has_ray());
-        has_ray || !self.chain.links.is_empty()
+        has_ray || !self.chain.links.is_empty() || self.chain.camera.is_some()
     }
 
-    /// Leaves derivatives at the last vertex: `by_direction` by the direction onwards, and those by the texture coordinates of
-    /// the point at which it meets a surface, if it does.
+    /// Leaves derivatives at the last vertex, or at the camera before the first: `by_direction` by the direction onwards, and
+    /// those by the texture coordinates of the point at which it meets a surface, if it does.
     fn meet_light(&mut self, end: Option<(&Hit, [N; 2])>, by_direction: [N; 3]) {
         let scene = self.scene;
         let end = end.map(|(hit, uv)| (hit, by_moving_over(scene, hit, &ByMoved { uv, ..ByMoved::zero() })));
         if let Some(rays) = self.rays() {
             return rays.arrive(end, by_direction);
         }
-        let Chain { links, reached } = &mut self.chain;
+        let Chain { links, reached, camera } = &mut self.chain;
         *reached = links.len();
-        let Some(last) = links.last_mut() else {
-            return;
+        let (origin, onwards) = match (links.last_mut(), camera) {
+            (Some(last), _) => (last.at.hit.point.p, &mut last.onwards),
+            (None, Some(camera)) => (camera.origin, &mut camera.onwards),
+            (None, None) => return,
         };
-        last.by_direction = plus(last.by_direction, by_direction);
-        if let Some((hit, by_point)) = end {
-            let direction = self.path.direction;
-            let by_origin = meeting_adjoint(hit.normal, steep(hit.normal, direction), by_point);
-            let length = dot(minus(hit.point.p, last.at.hit.point.p), direction);
-            last.by_origin = plus(last.by_origin, by_origin);
-            last.by_direction = add_scaled(last.by_direction, by_origin, N::lift(length));
-        }
+        let met = match end {
+            Some((hit, by_point)) => RayAdjoint::meeting(origin, self.path.direction, hit, by_point, by_direction),
+            None => RayAdjoint {
+                by_direction,
+                ..RayAdjoint::zero()
+            },
+        };
+        *onwards = onwards.plus(&met);
     }
 
-    /// Sends the derivatives along the chain, from the last vertex before a light back to the first.
+    /// Sends the derivatives along the chain, from the last vertex before a light back to the first, and to the camera.
     #[inline(never)]
     pub(super) fn send_chain(&mut self) {
         let (scene, fields) = (self.scene, self.fields);
-        let (links, sink) = (&self.chain.links[..self.chain.reached], &mut self.adjoint.sink);
-        let mut by_origin = [N::lift(0.0); 3];
-        let mut by_direction = [N::lift(0.0); 3];
-        for (k, link) in links.iter().enumerate().rev() {
-            by_origin = plus(by_origin, link.by_origin);
-            by_direction = plus(by_direction, link.by_direction);
-            let (mut by, by_incoming) = link.turn_back(scene, fields, by_direction, sink);
+        let Chain { links, reached, camera } = &self.chain;
+        let sink = &mut self.adjoint.sink;
+        let mut onwards = RayAdjoint::zero();
+        for (k, link) in links[..*reached].iter().enumerate().rev() {
+            onwards = onwards.plus(&link.onwards);
+            let (mut by, by_incoming) = link.turn_back(scene, fields, onwards.by_direction, sink);
             let (hit, incoming) = (&link.at.hit, link.at.incoming);
-            by.p = by_origin;
-            let ray = steep(hit.normal, incoming);
+            by.p = onwards.by_origin;
             if !scene.motions.is_empty() {
-                send_motion(scene, fields, hit, ray, &by, sink);
+                send_motion(scene, fields, hit, steep(hit.normal, incoming), &by, sink);
             }
-            if k == 0 {
-                break;
-            }
-            by_origin = meeting_adjoint(hit.normal, ray, plus(by_origin, by_moving_over(scene, hit, &by)));
-            let length = dot(minus(hit.point.p, links[k - 1].at.hit.point.p), incoming);
-            by_direction = add_scaled(by_incoming, by_origin, N::lift(length));
+            let origin = match (k, camera) {
+                (0, None) => break,
+                (0, Some(camera)) => camera.origin,
+                _ => links[k - 1].at.hit.point.p,
+            };
+            let by_point = plus(by.p, by_moving_over(scene, hit, &by));
+            onwards = RayAdjoint::meeting(origin, incoming, hit, by_point, by_incoming);
+        }
+        if let Some(camera) = camera {
+            camera.send(scene, fields, &onwards, sink);
         }
     }
 

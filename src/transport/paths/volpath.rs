@@ -444,7 +444,7 @@ impl<'a, 's, N: Number, F: Fields<N>, S: Sink<N>> Walk<'a, N, F, &'s mut S, Repl
             sampler,
             adjoint: Adjoint::new(Rgb(d_radiance), sink, extra, Some(cache), Replayed),
             trail: Trail::default(),
-            chain: Chain::default(),
+            chain: Chain::new(scene, &path),
         }
     }
 }

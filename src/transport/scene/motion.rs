@@ -82,7 +82,7 @@ impl Seen {
 
     /// Whether the camera moves.
     #[inline]
-    fn moves(&self, scene: &SceneView) -> bool {
+    pub fn moves(&self, scene: &SceneView) -> bool {
         scene.motions.get(self.camera as usize).is_some_and(Option::is_some)
     }
 
