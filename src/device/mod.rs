@@ -305,8 +305,8 @@ pub trait Device {
         false
     }
 
-    /// [`Self::render`], [`Self::loss`] and [`Self::backpropagate`] as one pass, with the same bits; leaves an image, but no
-    /// adjoint image.
+    /// [`Self::render`], [`Self::loss`] and [`Self::backpropagate`] as one pass, with the same bits; [`Self::image`] is
+    /// empty after it.
     ///
     /// # Errors
     /// What they return, or [`Self::is_fused`] is not so.

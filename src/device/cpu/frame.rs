@@ -59,6 +59,11 @@ impl Frame {
         self.keys = Some(pass.keys);
     }
 
+    /// Forgets what was rendered before a pass that leaves no image.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
     /// An image of zeros for this many chunks.
     pub(super) fn begin(&mut self, chunks: usize) -> &mut [[f32; 4]] {
         self.begin_again(chunks).0
@@ -112,7 +117,7 @@ impl Frame {
         }
     }
 
-    /// The image in the batch's order; empty before the first render.
+    /// The image in the batch's order; empty before the first render and after a pass that leaves none.
     pub(super) fn in_order(&self, sensors: &[SensorRecord]) -> Vec<[f32; 4]> {
         let Some(keys) = self.keys else { return Vec::new() };
         let image = match &self.layout {

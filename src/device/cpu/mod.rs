@@ -310,9 +310,8 @@ impl Device for Cpu {
         let Passes::Splats(passes) = &mut self.passes else {
             return Err(super::unfused());
         };
-        let found = passes.value_and_gradient(&self.inputs, pass, loss, (&mut self.frame, &mut self.updates))?;
-        self.frame.note(pass);
-        Ok(found)
+        self.frame.forget();
+        passes.value_and_gradient(&self.inputs, pass, loss, &mut self.updates)
     }
 
     fn regularise(&mut self, terms: &[Term]) -> Result<f64> {

@@ -29,7 +29,7 @@ pub(super) type Adjoint = [Plane<f32>; 3];
 pub(super) struct Tiles {
     /// Zero beside the picture.
     pub(super) image: Vec<Image>,
-    /// Zero beside the picture; empty where a visit of a tile has used up its own.
+    /// Zero beside the picture.
     pub(super) adjoint: Vec<Adjoint>,
 }
 

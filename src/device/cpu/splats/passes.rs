@@ -38,8 +38,20 @@ const SPAN: usize = 1024;
 const TILES: usize = 4;
 
 thread_local! {
-    /// What the tile that a thread visits has computed.
-    static AT_HAND: RefCell<Box<Kept>> = RefCell::new(vec![Weighed::UNSEEN; KEPT].try_into().expect("of this length"));
+    /// What a thread works with.
+    static AT_HAND: RefCell<AtHand> = RefCell::new(AtHand {
+        kept: vec![Weighed::UNSEEN; KEPT].try_into().expect("of this length"),
+        end: End::default(),
+        image: [Plane::of(0.0); 4],
+    });
+}
+
+/// What the tile that a thread visits has computed.
+struct AtHand {
+    kept: Box<Kept>,
+    /// Of a tile that is undone in the same visit: nobody else needs them.
+    end: End,
+    image: Image,
 }
 
 /// The passes over a picture of splats.
@@ -69,13 +81,11 @@ struct View {
     first: usize,
 }
 
-/// A tile that a thread visits, with what belongs to it alone.
+/// A tile that a thread visits.
 struct Visited<'a> {
     /// Its number in the view.
     index: usize,
     list: &'a mut [Entry],
-    end: &'a mut End,
-    image: &'a mut Image,
 }
 
 impl View {
@@ -133,44 +143,32 @@ impl View {
         Ok(())
     }
 
-    /// Visits some tiles, the first of which is that of `image`; those of other ranks are left out.
+    /// Visits some tiles; those of other ranks are left out.
     fn visit<T: Default + Send>(
         &mut self,
         cluster: Cluster,
         tiles: Range<usize>,
-        image: &mut [Image],
         each: impl Fn(&Self, Visited) -> T + Sync,
     ) -> Vec<T> {
-        let (mut ends, mut entries) = (std::mem::take(&mut self.ends), std::mem::take(&mut self.lists.entries));
-        let (all_ends, all_entries) = (SharedSlice::new(&mut ends), SharedSlice::new(&mut entries));
+        let mut entries = std::mem::take(&mut self.lists.entries);
+        let all = SharedSlice::new(&mut entries);
         let view = &*self;
-        let visited = tiles.into_par_iter().zip(image).with_max_len(TILES);
-        let found = visited.map(|(index, image)| {
+        let visited = tiles.into_par_iter().with_max_len(TILES);
+        let found = visited.map(|index| {
             if !cluster.owns(view.first + index) {
                 return T::default();
             }
-            // SAFETY: every tile's list has entries of its own, and every tile one end.
-            let (list, end) = unsafe {
-                (
-                    &mut all_entries.get()[view.lists.range(index)],
-                    &mut all_ends.get()[index],
-                )
-            };
-            let tile = Visited {
-                index,
-                list,
-                end,
-                image,
-            };
-            each(view, tile)
+            // SAFETY: every tile's list has entries of its own.
+            let list = unsafe { &mut all.get()[view.lists.range(index)] };
+            each(view, Visited { index, list })
         });
         let found = found.collect();
-        (self.ends, self.lists.entries) = (ends, entries);
+        self.lists.entries = entries;
         found
     }
 
     /// Blends a tile.
-    fn gather(&self, inputs: &Inputs, tile: &mut Visited, kept: &mut Kept) {
+    fn gather(&self, inputs: &Inputs, tile: &mut Visited, (end, image): (&mut End, &mut Image), kept: &mut Kept) {
         let (origin, inside) = self.tile(tile.index);
         inputs.level.run(Gather {
             list: tile.list,
@@ -179,8 +177,8 @@ impl View {
             origin,
             inside,
             background: background(inputs),
-            image: tile.image,
-            end: tile.end,
+            image,
+            end,
             kept,
         });
     }
@@ -190,6 +188,7 @@ impl View {
         &self,
         inputs: &Inputs,
         tile: &Visited,
+        (end, image): (&End, &Image),
         kept: Option<&Kept>,
         adjoint: &Adjoint,
         (records, tunes_background): (&mut [Record], bool),
@@ -203,8 +202,8 @@ impl View {
             inside,
             background: background(inputs),
             tunes_background,
-            end: tile.end,
-            image: tile.image,
+            end,
+            image,
             adjoint,
             kept,
             records,
@@ -244,9 +243,14 @@ impl SplatPasses {
         for view in &mut self.views {
             let (here, rest) = image.split_at_mut(view.count());
             image = rest;
-            view.visit(inputs.cluster, 0..view.count(), here, |view, mut tile| {
-                AT_HAND.with_borrow_mut(|kept| view.gather(inputs, &mut tile, kept));
+            let mut ends = std::mem::take(&mut view.ends);
+            let (images, all_ends) = (SharedSlice::new(here), SharedSlice::new(&mut ends));
+            view.visit(inputs.cluster, 0..view.count(), |view, mut tile| {
+                // SAFETY: every tile has one image and one end.
+                let blended = unsafe { (&mut all_ends.get()[tile.index], &mut images.get()[tile.index]) };
+                AT_HAND.with_borrow_mut(|hand| view.gather(inputs, &mut tile, blended, &mut hand.kept));
             });
+            view.ends = ends;
         }
         Ok(())
     }
@@ -260,35 +264,40 @@ impl SplatPasses {
     ) -> Result<ReplayStats> {
         let tunes_background = tuned_background(inputs, updates).is_some();
         let Tiles { image, adjoint } = frame.tiles_mut();
-        let found = self.compute_derivatives(inputs, image, updates, |view, tile, records| {
-            let adjoint = &adjoint[view.first + tile.index];
-            view.replay(inputs, &tile, None, adjoint, (records, tunes_background))
+        let found = self.compute_derivatives(inputs, updates, |view, tile, records| {
+            let at = view.first + tile.index;
+            let blended = (&view.ends[tile.index], &image[at]);
+            view.replay(inputs, &tile, blended, None, &adjoint[at], (records, tunes_background))
         });
         Ok(self.add_background(inputs, &found, updates))
     }
 
     /// [`Self::render`], the loss and [`Self::backpropagate`] in one visit of each tile: what it looks at stays in the cache, its
-    /// weights among it, and its adjoint image is nowhere else. The loss must be one of single pixels.
+    /// weights among it, and its image and its adjoint image are nowhere else. The loss must be one of single pixels.
     pub(in crate::device::cpu) fn value_and_gradient(
         &mut self,
         inputs: &Inputs,
         pass: Pass,
         loss: Loss,
-        (frame, updates): (&mut Frame, &mut Updates),
+        updates: &mut Updates,
     ) -> Result<(LossValue, ReplayStats)> {
-        let tiles = self.project(inputs, pass.batch)?;
+        self.project(inputs, pass.batch)?;
         let tunes_background = tuned_background(inputs, updates).is_some();
         let comparison = Comparison::new(inputs, pass.batch, pass.keys, loss);
-        let frame = frame.tiles_mut();
-        frame.adjoint.clear();
-        let image = frame.room(tiles);
-        let found = self.compute_derivatives(inputs, image, updates, |view, mut tile, records| {
-            AT_HAND.with_borrow_mut(|kept| {
+        let found = self.compute_derivatives(inputs, updates, |view, mut tile, records| {
+            AT_HAND.with_borrow_mut(|AtHand { kept, end, image }| {
                 comparison.bring_references(view.first + tile.index);
-                view.gather(inputs, &mut tile, kept);
+                view.gather(inputs, &mut tile, (end, image), kept);
                 let mut adjoint = [Plane::of(0.0); 3];
-                let loss = comparison.tile(view.first + tile.index, tile.image, &mut adjoint);
-                let found = view.replay(inputs, &tile, Some(kept), &adjoint, (records, tunes_background));
+                let loss = comparison.tile(view.first + tile.index, image, &mut adjoint);
+                let found = view.replay(
+                    inputs,
+                    &tile,
+                    (end, image),
+                    Some(kept),
+                    &adjoint,
+                    (records, tunes_background),
+                );
                 Found { loss, ..found }
             })
         });
@@ -345,12 +354,11 @@ impl SplatPasses {
     fn compute_derivatives(
         &mut self,
         inputs: &Inputs,
-        image: &mut [Image],
         updates: &mut Updates,
         visit: impl Fn(&View, Visited, &mut [Record]) -> Found + Sync,
     ) -> Vec<Found> {
-        let mut found = Vec::with_capacity(image.len());
         let mut views = std::mem::take(&mut self.views);
+        let mut found = Vec::with_capacity(views.iter().map(View::count).sum());
         for view in &mut views {
             let gradients = Gradients::new(inputs, &self.scene.slots, view.side(), updates);
             self.derivatives.resize(self.scene.count, Record::default());
@@ -358,7 +366,7 @@ impl SplatPasses {
             while begin < view.count() {
                 let tiles = view.round(begin);
                 begin = tiles.end;
-                found.extend(self.visit_round(inputs.cluster, view, tiles.clone(), image, &visit));
+                found.extend(self.visit_round(inputs.cluster, view, tiles.clone(), &visit));
                 self.sum_records(view, tiles, (begin == view.count()).then_some(&gradients));
             }
         }
@@ -372,7 +380,6 @@ impl SplatPasses {
         cluster: Cluster,
         view: &mut View,
         tiles: Range<usize>,
-        image: &mut [Image],
         visit: impl Fn(&View, Visited, &mut [Record]) -> Found + Sync,
     ) -> Vec<Found> {
         let (first, base) = (view.first, view.lists.range(tiles.start).start);
@@ -382,8 +389,7 @@ impl SplatPasses {
         }
         let of_tile = |lists: &Lists, index: usize| lists.range(index).start - base..lists.range(index).end - base;
         let records = SharedSlice::new(&mut self.records);
-        let image = &mut image[first + tiles.start..first + tiles.end];
-        let mut found = view.visit(cluster, tiles.clone(), image, |view, tile| {
+        let mut found = view.visit(cluster, tiles.clone(), |view, tile| {
             // SAFETY: every tile's list has records of its own.
             let records = unsafe { &mut records.get()[of_tile(&view.lists, tile.index)] };
             visit(view, tile, records).words()
