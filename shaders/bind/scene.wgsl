@@ -72,6 +72,27 @@ fn surface_record(index: u32) -> Surface {
     );
 }
 
+fn motion_record(surface: u32) -> Motion {
+    let at = launch.motions_at + 5u * surface;
+    let slots = records[at];
+    let origin = records[at + 1u];
+    let radians = records[at + 2u];
+    return Motion(
+        slots.x,
+        slots.y,
+        slots.z,
+        slots.w,
+        bitcast<vec3f>(origin.xyz),
+        origin.w,
+        bitcast<vec3f>(radians.xyz),
+        radians.w,
+        float_record(at + 3u).xyz,
+        0u,
+        float_record(at + 4u).xyz,
+        0u,
+    );
+}
+
 fn distance_grid_record(index: u32) -> DistanceGrid {
     let at = launch.distance_grids_at + 2u * index;
     let size = records[at];

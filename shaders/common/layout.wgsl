@@ -604,8 +604,32 @@ struct Launch {
     loss_scale: f32,
     // Factor on what rays send to the places of their cameras, a power of two.
     view_length: f32,
-    padding_0: u32,
-    padding_1: u32,
+    // Offset of the records of what moves.
+    motions_at: u32,
+    padding: u32,
+}
+
+// How a surface is moved, and what follows from the values; parameters are NONE where there is none.
+struct Motion {
+    translate: u32,
+    rotate: u32,
+    scale: u32,
+    // Factors that the surface is scaled by: one, or three.
+    scale_channels: u32,
+    // What the surface is turned and scaled about.
+    origin: vec3f,
+    // The positions of a mesh's vertices.
+    vertices: u32,
+    // The rotation, as a vector along its axis.
+    radians: vec3f,
+    // The normals of a mesh's vertices.
+    normals: u32,
+    // The three factors.
+    factors: vec3f,
+    padding_factors: u32,
+    // Of the angle x: sin x / x, (1 - cos x) / x^2 and (x - sin x) / x^3.
+    sines: vec3f,
+    padding_sines: u32,
 }
 
 // Samples are drawn from their pixel's filter.

@@ -12,6 +12,7 @@
 #import transport/scene/bsdf/local
 #import transport/scene/interaction
 #import transport/scene/light
+#import transport/scene/motion
 #import transport/scene/records
 #import transport/scene/shape
 #import transport/scene/sky
@@ -38,6 +39,7 @@ struct Link {
     picture: u32,
     by_picture: vec3f,
     uv: vec2f,
+    weights: vec2f,
     // The derivatives by the logarithm of the weight of glass or a mirror.
     by_weight: vec3f,
     // The derivative by the direction in which the path left the scene.
@@ -117,24 +119,9 @@ fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
     return vec2f(dot(by_weights, slopes.by_u.weights), dot(by_weights, slopes.by_v.weights));
 }
 
-// Derivatives by what changes from point to point of a surface: the shading normal, the derivative of the point by u, and the
-// texture coordinates; and by the texel of the normal map.
-struct Changes {
-    by_normal: vec3f,
-    by_tangent: vec3f,
-    by_uv: vec2f,
-    by_texel: vec3f,
-}
-
-// The derivative by moving a point over its surface, from those by what changes there.
-fn by_moving_over(hit: Hit, d: Changes) -> vec3f {
-    let around = slopes(hit);
-    return around.normal * d.by_normal + around.tangent * d.by_tangent + around.u * d.by_uv.x + around.v * d.by_uv.y;
-}
-
 // The hit of a vertex.
 fn link_hit(link: Link) -> Hit {
-    let point = surface_point_new(link.p, link.uv);
+    let point = SurfacePoint(link.p, link.uv, NONE, link.weights);
     return Hit(0.0, link.surface, link.primitive, point, 0.0, link.normal, link.shading, true);
 }
 
@@ -275,6 +262,7 @@ fn chain_meet(hit: Hit, incoming: vec3f) {
     (*link).picture = NONE;
     (*link).by_picture = vec3f(0.0);
     (*link).uv = hit.point.uv;
+    (*link).weights = hit.point.weights;
     (*link).by_direction = vec3f(0.0);
 }
 
@@ -356,11 +344,15 @@ fn send_chain() {
             }
             by.by_uv += picture_slopes(wanted, link.uv, d);
         }
+        let by_over = by_moving_over(link_hit(link), by);
+        let ray = steep(link.normal, link.incoming);
+#ifdef MOTIONS
+        moved_adjoint(link_hit(link), ray, by_origin, by_over, by);
+#endif
         if k == 1u {
             break;
         }
-        let by_point = by_origin + by_moving_over(link_hit(link), by);
-        by_origin = meeting_adjoint(link.normal, steep(link.normal, link.incoming), by_point);
+        by_origin = meeting_adjoint(link.normal, ray, by_origin + by_over);
         let distance = dot(link.p - chain.links[k - 2u].p, link.incoming);
         by_direction = by_incoming + by_origin * distance;
     }

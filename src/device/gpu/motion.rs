@@ -1,0 +1,114 @@
+//! Shapes that a run moves: after a step the host reads the few values that tell where they stand, moves records and the BVH
+//! as it does for the CPU, and uploads them again.
+
+use super::paths::PathPasses;
+use super::plan::shapes;
+use super::records::MotionRecord;
+use super::{Gpu, Passes};
+use crate::device::Result;
+use crate::each::EachEntry;
+use crate::params::{ParamSet, Parameter};
+use crate::resident::Transport;
+use crate::resident::layout::NONE;
+use crate::resident::motion::Motion;
+use crate::resident::paths::PathScene;
+use crate::transport::scene::bsdf::local::inner;
+use crate::transport::scene::motion::{RADIANS, sines};
+
+/// Why what a run moves has no derivatives on this device; None where it has, or nothing moves.
+pub(super) fn refusal(transport: &Transport, params: &ParamSet) -> Option<String> {
+    let moves = |p: &Parameter| p.quantity.moves() && p.tuning.is_some();
+    let Transport::Paths(scene) = transport else {
+        return None;
+    };
+    if !params.parameters.iter().any(moves) {
+        return None;
+    }
+    if !scene.attached {
+        return Some(
+            "shapes, lights and cameras that move (`to_world`, vertices, a `displacement`) are differentiated on the CPU only; use \
+             --device cpu, or the integrator `prb_attached`, by which a GPU moves smooth glass and mirrors"
+                .into(),
+        );
+    }
+    let mut others = scene.rest.motions.iter().skip(scene.surfaces.len()).flatten();
+    if others.next().is_some() {
+        return Some("lights and cameras that move are differentiated on the CPU only; use --device cpu".into());
+    }
+    let mesh_of = |motion: &Motion| scene.rest.meshes.get(motion.mesh as usize);
+    let mut meshes = scene.rest.motions.iter().flatten().filter_map(mesh_of);
+    meshes.any(|mesh| mesh.relief.is_some()).then(|| {
+        "heights that displace a mesh (`displacement`) are differentiated on the CPU only; use --device cpu, or seek \
+         `vertex_positions`"
+            .into()
+    })
+}
+
+impl Gpu {
+    /// Moves shapes to where their parameters say, if a step may have moved them or `all` may have changed.
+    pub(super) fn place_shapes(&mut self, all: bool) -> Result<()> {
+        let Passes::Paths(passes) = &self.passes else {
+            return Ok(());
+        };
+        let slots = passes.scene.rest.slots();
+        let stale = |slot: &u32| all || self.params.parameters[*slot as usize].tuning.is_some();
+        if !slots.iter().any(stale) {
+            return Ok(());
+        }
+        let values = self.values_of(&slots)?;
+        let Passes::Paths(PathPasses { scene, arrays }) = &mut self.passes else {
+            return Ok(());
+        };
+        let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
+        scene.place(&values);
+        let motions = records(scene, &values);
+        arrays.replace(&self.context, scene, &self.arrays.plan, &shapes(&self.params), &motions)
+    }
+}
+
+/// How the surfaces of a scene are moved; none where all stand still.
+fn records(scene: &PathScene, values: &[&[f32]]) -> Vec<MotionRecord> {
+    let of_surfaces = scene.rest.motions.iter().take(scene.surfaces.len());
+    of_surfaces
+        .map(|motion| record(scene, motion.as_ref(), values))
+        .collect()
+}
+
+fn record(scene: &PathScene, motion: Option<&Motion>, values: &[&[f32]]) -> MotionRecord {
+    let still = MotionRecord {
+        translate: NONE,
+        rotate: NONE,
+        scale: NONE,
+        vertices: NONE,
+        normals: NONE,
+        ..bytemuck::Zeroable::zeroed()
+    };
+    let Some(motion) = motion else { return still };
+    let three = |slot: u32, otherwise: f32| match slot {
+        NONE => [otherwise; 3],
+        slot => {
+            let given = values[slot as usize];
+            [0, 1, 2].each(|a: usize| given[a.min(given.len() - 1)])
+        }
+    };
+    let shift = three(motion.translate, 0.0);
+    let radians = three(motion.rotate, 0.0).each(|degrees| degrees * RADIANS);
+    let wide = radians.each(f64::from);
+    MotionRecord {
+        translate: motion.translate,
+        rotate: motion.rotate,
+        scale: motion.scale,
+        scale_channels: if motion.round { 1 } else { 3 },
+        origin: [0, 1, 2].each(|a: usize| motion.pivot[a] + shift[a]),
+        vertices: scene
+            .rest
+            .meshes
+            .get(motion.mesh as usize)
+            .map_or(NONE, |mesh| mesh.slot),
+        radians,
+        normals: motion.normals,
+        factors: three(motion.scale, 1.0),
+        sines: sines(inner(wide, wide)).each(|x| x as f32),
+        ..still
+    }
+}
