@@ -105,7 +105,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "transport/scene/motion",
-        &["place_adjoint"],
+        &["place_adjoint", "send"],
         "what is sent comes to one loop here, because compilers write a function out wherever it is called",
     ),
     (

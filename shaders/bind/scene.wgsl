@@ -72,8 +72,9 @@ fn surface_record(index: u32) -> Surface {
     );
 }
 
-fn motion_record(surface: u32) -> Motion {
-    let at = launch.motions_at + 5u * surface;
+// How a surface is moved, or behind all surfaces a camera.
+fn motion_record(index: u32) -> Motion {
+    let at = launch.motions_at + 5u * index;
     let slots = records[at];
     let origin = records[at + 1u];
     let radians = records[at + 2u];

@@ -609,14 +609,14 @@ struct Launch {
     padding: u32,
 }
 
-// How a surface is moved, and what follows from the values; parameters are NONE where there is none.
+// How a surface or a camera is moved, and what follows from the values; parameters are NONE where there is none.
 struct Motion {
     translate: u32,
     rotate: u32,
     scale: u32,
-    // Factors that the surface is scaled by: one, or three.
+    // Factors that it is scaled by: one, or three.
     scale_channels: u32,
-    // What the surface is turned and scaled about.
+    // What it is turned and scaled about.
     origin: vec3f,
     // The positions of a mesh's vertices.
     vertices: u32,

@@ -53,6 +53,13 @@ struct Chain {
     // How many of them there were when a light was met last.
     reached: u32,
     links: array<Link, CHAIN_VERTICES + 1u>,
+#ifdef MOTIONS
+    // The ray that the path begins with, which sensor it is of, and the derivative by its direction, of the sky that it meets.
+    sensor: u32,
+    origin: vec3f,
+    ray: vec3f,
+    by_direction: vec3f,
+#endif
 }
 
 var<private> chain: Chain;
@@ -248,6 +255,18 @@ fn link_by_cosine(link: Link, leaf: Leaf, m: vec3f, first: vec3f) -> f32 {
     return -sum * slope / (1.0 - f);
 }
 
+// Begins the chain of a path that is about to leave its camera.
+fn chain_new(path: ptr<function, Path>, sensor: u32) {
+    chain.count = 0u;
+    chain.reached = 0u;
+#ifdef MOTIONS
+    chain.sensor = sensor;
+    chain.origin = (*path).origin;
+    chain.ray = (*path).direction;
+    chain.by_direction = vec3f(0.0);
+#endif
+}
+
 // Notes the point that the path has met, behind the vertices.
 fn chain_meet(hit: Hit, incoming: vec3f) {
     let link = &chain.links[chain.count];
@@ -297,7 +316,7 @@ fn chain_pass() {
     chain.count += 1u;
 }
 
-// Sends the derivatives along the chain, from the last light back to the first vertex.
+// Sends the derivatives along the chain, from the last light back to the first vertex, and to the camera.
 fn send_chain() {
     var by_origin = vec3f(0.0);
     var by_direction = vec3f(0.0);
@@ -348,14 +367,22 @@ fn send_chain() {
         let ray = steep(link.normal, link.incoming);
 #ifdef MOTIONS
         moved_adjoint(link_hit(link), ray, by_origin, by_over, by);
-#endif
+        var origin = chain.origin;
+        if k > 1u {
+            origin = chain.links[k - 2u].p;
+        }
+#else
         if k == 1u {
             break;
         }
+        let origin = chain.links[k - 2u].p;
+#endif
         by_origin = meeting_adjoint(link.normal, ray, by_origin + by_over);
-        let distance = dot(link.p - chain.links[k - 2u].p, link.incoming);
-        by_direction = by_incoming + by_origin * distance;
+        by_direction = by_incoming + by_origin * dot(link.p - origin, link.incoming);
     }
+#ifdef MOTIONS
+    moved_ray_adjoint(chain.sensor, chain.origin, chain.ray, by_origin, by_direction + chain.by_direction);
+#endif
 }
 
 // Leaves the derivatives by where a chain meets a diffuse plane, whose value for the local direction `wo` towards the sky had
@@ -373,18 +400,30 @@ fn chain_to_light(path: ptr<function, Path>, record: Light, factor: f32) {
     chain.reached = chain.count + 1u;
 }
 
-// Leaves the derivatives by the direction in which a chain leaves the scene, whose contribution was throughput times
+// Leaves the derivatives by the direction in which a path leaves the scene, whose contribution was throughput times
 // `weight` times radiance.
 fn chain_to_sky(path: ptr<function, Path>, weight: f32) {
     chain.reached = chain.count;
-    if !ENVIRONMENT_MAP || chain.count == 0u || scene.background != BACKGROUND_ENVMAP {
+    if !ENVIRONMENT_MAP || scene.background != BACKGROUND_ENVMAP {
         return;
     }
+#ifndef MOTIONS
+    if chain.count == 0u {
+        return;
+    }
+#endif
     let d = path_alive(path, adjoint.d_radiance * (*path).beta * weight) * sky_scale();
     let local = transform_vector(scene.world_to_env, (*path).direction);
     let shorter = 1.0 / sqrt(dot(local, local));
     let by_local = env_slope(scene.env_size, local * shorter, d) * shorter;
-    chain.links[chain.count - 1u].by_direction = from_environment(by_local);
+    let by_direction = from_environment(by_local);
+    if chain.count > 0u {
+        chain.links[chain.count - 1u].by_direction = by_direction;
+        return;
+    }
+#ifdef MOTIONS
+    chain.by_direction = by_direction;
+#endif
 }
 
 #endif

@@ -1,5 +1,5 @@
-// How points of surfaces move with the parameters of their places: the derivatives by these (docs/method.md, section 21), of a
-// point that a ray meets, which stays.
+// How points of surfaces move with the parameters of their places: the derivatives by these (docs/method.md, section 21), of
+// points that slide along the rays that meet them; and those by the place of the camera, which moves the first ray.
 
 #import common/math
 #import transport/scene/records
@@ -38,6 +38,13 @@ fn moved_adjoint(hit: Hit, ray: vec3f, by_p: vec3f, by_over: vec3f, d: Changes) 
     followed_adjoint(hit, across - by_over, d);
 }
 
+// Sends the derivatives by what moves the camera of this sensor, from those by the origin and by the direction of its ray.
+fn moved_ray_adjoint(sensor: u32, origin: vec3f, ray: vec3f, by_origin: vec3f, by_direction: vec3f) {
+    let motion = motion_record(settings.surfaces + sensor);
+    let d = Changes(vec3f(0.0), by_direction, vec2f(0.0), vec3f(0.0));
+    send(place_adjoint(motion, origin, ray, ray, by_origin, d));
+}
+
 // Sends the derivatives of a point that follows its surface; `by_p` is that by the point.
 fn followed_adjoint(hit: Hit, by_p: vec3f, d: Changes) {
     let motion = motion_record(hit.surface);
@@ -47,8 +54,12 @@ fn followed_adjoint(hit: Hit, by_p: vec3f, d: Changes) {
     } else if motion.normals != NONE {
         sent = turned_normal_adjoint(hit, motion.normals, d.by_normal);
     } else {
-        sent = place_adjoint(hit, motion, by_p, d);
+        sent = place_adjoint(motion, hit.point.p, hit.shading, derivatives(hit).dp_du, by_p, d);
     }
+    send(sent);
+}
+
+fn send(sent: Sent) {
     for (var k = 0u; k < 3u; k++) {
         let slot = sent.slots[k];
         if slot != NONE && parameter_tuned(slot) {
@@ -57,12 +68,11 @@ fn followed_adjoint(hit: Hit, by_p: vec3f, d: Changes) {
     }
 }
 
-// The derivatives by the parts of a surface's place.
-fn place_adjoint(hit: Hit, motion: Motion, by_p: vec3f, d: Changes) -> Sent {
-    let arm = hit.point.p - motion.origin;
-    let normal = hit.shading;
+// The derivatives by the parts of the place of a surface or a camera, from those by a point of it, by the unit normal there and
+// by the vector `along` it.
+fn place_adjoint(motion: Motion, p: vec3f, normal: vec3f, along: vec3f, by_p: vec3f, d: Changes) -> Sent {
+    let arm = p - motion.origin;
     let by_normal = d.by_normal - normal * dot(normal, d.by_normal);
-    let along = derivatives(hit).dp_du;
     // How a change of the rotation's vector turns what it has turned, transposed.
     let torque = cross(arm, by_p) + cross(normal, by_normal) + cross(along, d.by_tangent);
     let once = cross(motion.radians, torque);

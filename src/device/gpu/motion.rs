@@ -1,5 +1,5 @@
-//! Shapes that a run moves: after a step the host reads the few values that tell where they stand, moves records and the BVH
-//! as it does for the CPU, and uploads them again.
+//! Shapes and cameras that a run moves: after a step the host reads the few values that tell where they stand, moves records and
+//! the BVH as it does for the CPU, and uploads them again.
 
 use super::paths::PathPasses;
 use super::plan::shapes;
@@ -27,13 +27,9 @@ pub(super) fn refusal(transport: &Transport, params: &ParamSet) -> Option<String
     if !scene.attached {
         return Some(
             "shapes, lights and cameras that move (`to_world`, vertices, a `displacement`) are differentiated on the CPU only; use \
-             --device cpu, or the integrator `prb_attached`, by which a GPU moves smooth glass and mirrors"
+             --device cpu, or the integrator `prb_attached`, by which a GPU moves cameras, smooth glass and mirrors"
                 .into(),
         );
-    }
-    let mut others = scene.rest.motions.iter().skip(scene.surfaces.len()).flatten();
-    if others.next().is_some() {
-        return Some("lights and cameras that move are differentiated on the CPU only; use --device cpu".into());
     }
     let mesh_of = |motion: &Motion| scene.rest.meshes.get(motion.mesh as usize);
     let mut meshes = scene.rest.motions.iter().flatten().filter_map(mesh_of);
@@ -45,7 +41,7 @@ pub(super) fn refusal(transport: &Transport, params: &ParamSet) -> Option<String
 }
 
 impl Gpu {
-    /// Moves shapes to where their parameters say, if a step may have moved them or `all` may have changed.
+    /// Moves shapes and cameras to where their parameters say, if a step may have moved them or `all` may have changed.
     pub(super) fn place_shapes(&mut self, all: bool) -> Result<()> {
         let Passes::Paths(passes) = &self.passes else {
             return Ok(());
@@ -61,19 +57,26 @@ impl Gpu {
         };
         let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
         scene.place(&values);
-        let motions = records(scene, &values);
+        scene.place_cameras(&values, &mut self.sensors);
+        let sensors = bytemuck::cast_slice(&self.sensors);
+        self.context.upload(&self.arrays.sensors, 0, sensors);
+        let motions = records(scene, self.sensors.len(), &values);
         arrays.replace(&self.context, scene, &self.arrays.plan, &shapes(&self.params), &motions)
     }
 }
 
-/// How the surfaces of a scene are moved; none where all stand still.
-fn records(scene: &PathScene, values: &[&[f32]]) -> Vec<MotionRecord> {
-    let of_surfaces = scene.rest.motions.iter().take(scene.surfaces.len());
-    of_surfaces
-        .map(|motion| record(scene, motion.as_ref(), values))
-        .collect()
+/// How the surfaces of a scene, and behind them its sensors and those of nobody, are moved; none where all stand still.
+fn records(scene: &PathScene, sensors: usize, values: &[&[f32]]) -> Vec<MotionRecord> {
+    if scene.rest.motions.is_empty() {
+        return Vec::new();
+    }
+    let first_sensor = scene.surfaces.len() + scene.lights.len();
+    let all = (0..scene.surfaces.len()).chain(first_sensor..first_sensor + sensors);
+    let motion = |number: usize| scene.rest.motions.get(number).and_then(Option::as_ref);
+    all.map(|number| record(scene, motion(number), values)).collect()
 }
 
+/// How something is moved that has the values of its parameters.
 fn record(scene: &PathScene, motion: Option<&Motion>, values: &[&[f32]]) -> MotionRecord {
     let still = MotionRecord {
         translate: NONE,

@@ -153,7 +153,7 @@ pub struct Launch {
     pub padding: u32,
 }
 
-/// How a surface is moved: [`crate::resident::motion::Motion`], with what follows from the parameters' values. Parameters are
+/// How a surface or a camera is moved: [`crate::resident::motion::Motion`], with what follows from the parameters' values. Parameters are
 /// [`NONE`] where there is none.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
@@ -161,9 +161,9 @@ pub struct MotionRecord {
     pub translate: u32,
     pub rotate: u32,
     pub scale: u32,
-    /// Factors that the surface is scaled by: one, or three.
+    /// Factors that it is scaled by: one, or three.
     pub scale_channels: u32,
-    /// What the surface is turned and scaled about.
+    /// What it is turned and scaled about.
     pub origin: [f32; 3],
     /// The positions of a mesh's vertices.
     pub vertices: u32,
