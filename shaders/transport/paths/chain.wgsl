@@ -39,6 +39,7 @@ struct Link {
     picture: u32,
     by_picture: vec3f,
     uv: vec2f,
+    // Of a mesh, those of the second and the third corner of the triangle.
     weights: vec2f,
     // The derivatives by the logarithm of the weight of glass or a mirror.
     by_weight: vec3f,
