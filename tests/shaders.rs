@@ -5,8 +5,8 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 
 use prbopt::device::gpu::records::{
-    self, Cube, ELEMENT_GROUP, Elements, Lamp, Launch, LightFilm, LightSettings, MotionRecord, RAY_GROUP, Screen, Slab,
-    Slot, SplatSettings,
+    self, Cube, DisplacedRecord, ELEMENT_GROUP, Elements, Lamp, Launch, LightFilm, LightSettings, MotionRecord,
+    RAY_GROUP, Screen, Slab, Slot, SplatSettings,
 };
 use prbopt::device::gpu::shaders::{Access, Accumulation, Dialect, Kernel, Leaves, Library, MODULES, variants};
 use prbopt::kernels::loss::RELATIVE_FLOOR;
@@ -181,7 +181,7 @@ fn records_agree() {
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
         leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at,
         distance_grids_at, distances_at, rooms_at, environment_at, coats_at, digits, exponent, aov, exposure,
-        loss_scale, view_length, motions_at,
+        loss_scale, view_length, motions_at, displaced_at,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -193,8 +193,9 @@ fn records_agree() {
         to_local, to_world, kind, bsdf, interior, exterior, light, side, distances,
     ]);
     compare_record!(&world, MotionRecord, "Motion", [
-        translate, rotate, scale, scale_channels, origin, vertices, radians, normals, factors, sines,
+        translate, rotate, scale, scale_channels, origin, vertices, radians, normals, factors, relief, sines,
     ]);
+    compare_record!(&world, DisplacedRecord, "Displaced", [along, texels, weights]);
     compare_record!(&world, DistanceGridRecord, "DistanceGrid", [
         size, first, smooth = "smooth_normals", first_room,
     ]);

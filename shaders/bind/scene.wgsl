@@ -78,6 +78,7 @@ fn motion_record(index: u32) -> Motion {
     let slots = records[at];
     let origin = records[at + 1u];
     let radians = records[at + 2u];
+    let factors = records[at + 3u];
     return Motion(
         slots.x,
         slots.y,
@@ -87,11 +88,16 @@ fn motion_record(index: u32) -> Motion {
         origin.w,
         bitcast<vec3f>(radians.xyz),
         radians.w,
-        float_record(at + 3u).xyz,
-        0u,
+        bitcast<vec3f>(factors.xyz),
+        factors.w,
         float_record(at + 4u).xyz,
         0u,
     );
+}
+
+fn displaced_record(vertex: u32) -> Displaced {
+    let at = launch.displaced_at + 3u * vertex;
+    return Displaced(float_record(at).xyz, 0u, records[at + 1u], float_record(at + 2u));
 }
 
 fn distance_grid_record(index: u32) -> DistanceGrid {

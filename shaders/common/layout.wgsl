@@ -604,9 +604,19 @@ struct Launch {
     loss_scale: f32,
     // Factor on what rays send to the places of their cameras, a power of two.
     view_length: f32,
-    // Offset of the records of what moves.
+    // Offsets of the records of what moves, and of the vertices that heights displace.
     motions_at: u32,
+    displaced_at: u32,
+}
+
+// A vertex that heights displace.
+struct Displaced {
+    // Its way for a height of one.
+    along: vec3f,
     padding: u32,
+    // The texels around it, and their weights.
+    texels: vec4u,
+    weights: vec4f,
 }
 
 // How a surface or a camera is moved, and what follows from the values; parameters are NONE where there is none.
@@ -618,7 +628,7 @@ struct Motion {
     scale_channels: u32,
     // What it is turned and scaled about.
     origin: vec3f,
-    // The positions of a mesh's vertices.
+    // The positions of a mesh's vertices, or heights that displace them.
     vertices: u32,
     // The rotation, as a vector along its axis.
     radians: vec3f,
@@ -626,7 +636,8 @@ struct Motion {
     normals: u32,
     // The three factors.
     factors: vec3f,
-    padding_factors: u32,
+    // The first of the vertices that heights displace, among those of all meshes.
+    relief: u32,
     // Of the angle x: sin x / x, (1 - cos x) / x^2 and (x - sin x) / x^3.
     sines: vec3f,
     padding_sines: u32,

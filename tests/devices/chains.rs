@@ -63,6 +63,9 @@ fn cases() -> Vec<Case> {
             "block": {{"type": "cube", "bsdf": {glass}, "to_world": [{{"scale": 0.4}}, {{"rotate": {{"axis": [1, 1, 0], "angle": 40}}}},
                 {{"translate": [-0.6, -0.6, 0.2]}}]}},
             "ball": {{"type": "sphere", "radius": 0.5, "center": [0.2, 0.9, 0.3], "bsdf": {}}},
+            "raised": {{"type": "grid", "resolution": [4, 3], "face_normals": true, "bsdf": {glass},
+                "displacement": {{"type": "bitmap", "data": {{"resolution": [4, 3], "value": 0.02}}}},
+                "to_world": [{{"scale": 0.5}}, {{"rotate": {{"axis": [1, 0.5, 0], "angle": 25}}}}, {{"translate": [0.1, -1.2, 0.8]}}]}},
             {}, {}, {}, {sheet}, {around},
             "optimize": {{"references": {{"type": "constant", "value": 0.5}}, "parameters": {{
                 "pane.bsdf.normalmap": {{}}, "pane.bsdf.inner.eta": {{}}, "pane.to_world.translate": {{"initial": [0.2, -0.1, 0.1]}},
@@ -74,7 +77,7 @@ fn cases() -> Vec<Case> {
                 "block.to_world.scale": {{"initial": [0.8, 1.2, 1.1]}},
                 "ball.bsdf.normalmap": {{}}, "ball.to_world.translate": {{"initial": [0.05, -0.02, 0.03]}},
                 "ball.to_world.rotate": {{"initial": [120, 80, -60]}}, "ball.to_world.scale": {{"initial": 1.1}},
-                "cut.vertex_positions": {{}}, "smooth.vertex_normals": {{}}, "turned.to_world.translate": {{}},
+                "raised.displacement": {{}}, "cut.vertex_positions": {{}}, "smooth.vertex_normals": {{}}, "turned.to_world.translate": {{}},
                 "turned.to_world.rotate": {{"initial": [10, 5, -20]}}, "turned.to_world.scale": {{"initial": [1.1, 0.9, 1.2]}},
                 "front.to_world.translate": {{"initial": [0.1, -0.1, 0.1]}}, "front.to_world.rotate": {{"initial": [2, 3, 1]}},
                 "sheet.bsdf.reflectance.data": {{}}, "sky.data": {{}}}}}}}}"#,
@@ -135,6 +138,7 @@ fn cases() -> Vec<Case> {
                 "ball.to_world.translate",
                 "ball.to_world.rotate",
                 "ball.to_world.scale",
+                "raised.displacement",
                 "cut.vertex_positions",
                 "smooth.vertex_normals",
                 "turned.to_world.translate",
@@ -250,15 +254,6 @@ fn what_the_cpu_alone_moves_is_refused() {
                 r#"optimize.parameters={"camera.to_world.translate":{}}"#,
             ],
             "are differentiated on the CPU only; use --device cpu, or the integrator `prb_attached`",
-        ),
-        (
-            "lens.json",
-            &[
-                r#"stone={"type":"ply","filename":"torus.ply","face_normals":true,"bsdf":{"type":"dielectric"},"displacement":0}"#,
-                "optimize.regularizers=[]",
-                r#"optimize.parameters={"stone.displacement":{}}"#,
-            ],
-            "are differentiated on the CPU only; use --device cpu, or seek `vertex_positions`",
         ),
     ] {
         let changes: Vec<_> = changes.iter().map(|c| c.parse().expect("a change")).collect();

@@ -42,7 +42,7 @@ fn moved_adjoint(hit: Hit, ray: vec3f, by_p: vec3f, by_over: vec3f, d: Changes) 
 fn moved_ray_adjoint(sensor: u32, origin: vec3f, ray: vec3f, by_origin: vec3f, by_direction: vec3f) {
     let motion = motion_record(settings.surfaces + sensor);
     let d = Changes(vec3f(0.0), by_direction, vec2f(0.0), vec3f(0.0));
-    send(place_adjoint(motion, origin, ray, ray, by_origin, d));
+    send(place_adjoint(motion, origin, ray, ray, by_origin, d), NONE);
 }
 
 // Sends the derivatives of a point that follows its surface; `by_p` is that by the point.
@@ -56,15 +56,28 @@ fn followed_adjoint(hit: Hit, by_p: vec3f, d: Changes) {
     } else {
         sent = place_adjoint(motion, hit.point.p, hit.shading, derivatives(hit).dp_du, by_p, d);
     }
-    send(sent);
+    send(sent, motion.relief);
 }
 
-fn send(sent: Sent) {
-    for (var k = 0u; k < 3u; k++) {
+// Sends derivatives; those by vertices that heights displace, from the one of the number `relief` on, to four heights each.
+fn send(sent: Sent, relief: u32) {
+    let parts = select(4u, 1u, relief == NONE);
+    for (var i = 0u; i < 3u * parts; i++) {
+        let k = i / parts;
         let slot = sent.slots[k];
-        if slot != NONE && parameter_tuned(slot) {
-            sink_entries(slot, sent.first[k], sent.d[k], sent.channels[k]);
+        if slot == NONE || !parameter_tuned(slot) {
+            continue;
         }
+        var first = sent.first[k];
+        var d = sent.d[k];
+        var channels = sent.channels[k];
+        if relief != NONE {
+            let vertex = displaced_record(relief + first / 3u);
+            d = vertex.along * d * vertex.weights[i % 4u];
+            first = vertex.texels[i % 4u];
+            channels = 1u;
+        }
+        sink_entries(slot, first, d, channels);
     }
 }
 

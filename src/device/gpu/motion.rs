@@ -3,7 +3,7 @@
 
 use super::paths::PathPasses;
 use super::plan::shapes;
-use super::records::MotionRecord;
+use super::records::{DisplacedRecord, MotionRecord};
 use super::{Gpu, Passes};
 use crate::device::Result;
 use crate::each::EachEntry;
@@ -24,18 +24,9 @@ pub(super) fn refusal(transport: &Transport, params: &ParamSet) -> Option<String
     if !params.parameters.iter().any(moves) {
         return None;
     }
-    if !scene.attached {
-        return Some(
-            "shapes, lights and cameras that move (`to_world`, vertices, a `displacement`) are differentiated on the CPU only; use \
-             --device cpu, or the integrator `prb_attached`, by which a GPU moves cameras, smooth glass and mirrors"
-                .into(),
-        );
-    }
-    let mesh_of = |motion: &Motion| scene.rest.meshes.get(motion.mesh as usize);
-    let mut meshes = scene.rest.motions.iter().flatten().filter_map(mesh_of);
-    meshes.any(|mesh| mesh.relief.is_some()).then(|| {
-        "heights that displace a mesh (`displacement`) are differentiated on the CPU only; use --device cpu, or seek \
-         `vertex_positions`"
+    (!scene.attached).then(|| {
+        "shapes, lights and cameras that move (`to_world`, vertices, a `displacement`) are differentiated on the CPU only; use \
+         --device cpu, or the integrator `prb_attached`, by which a GPU moves cameras, smooth glass and mirrors"
             .into()
     })
 }
@@ -60,20 +51,48 @@ impl Gpu {
         scene.place_cameras(&values, &mut self.sensors);
         let sensors = bytemuck::cast_slice(&self.sensors);
         self.context.upload(&self.arrays.sensors, 0, sensors);
-        let motions = records(scene, self.sensors.len(), &values);
+        let motions = Motions::new(scene, self.sensors.len(), &values);
         arrays.replace(&self.context, scene, &self.arrays.plan, &shapes(&self.params), &motions)
     }
 }
 
-/// How the surfaces of a scene, and behind them its sensors and those of nobody, are moved; none where all stand still.
-fn records(scene: &PathScene, sensors: usize, values: &[&[f32]]) -> Vec<MotionRecord> {
-    if scene.rest.motions.is_empty() {
-        return Vec::new();
+/// What the adjoint needs of what moves; nothing where all stands still.
+#[derive(Default)]
+pub(super) struct Motions {
+    /// Of all surfaces, and behind them of all sensors.
+    pub of_all: Vec<MotionRecord>,
+    /// The vertices that heights displace, mesh by mesh.
+    pub displaced: Vec<DisplacedRecord>,
+}
+
+impl Motions {
+    /// Those of a scene with so many sensors, its own and those of nobody.
+    fn new(scene: &PathScene, sensors: usize, values: &[&[f32]]) -> Self {
+        let mut motions = Self::default();
+        if scene.rest.motions.is_empty() {
+            return motions;
+        }
+        let first_sensor = scene.surfaces.len() + scene.lights.len();
+        for number in (0..scene.surfaces.len()).chain(first_sensor..first_sensor + sensors) {
+            let motion = scene.rest.motions.get(number).and_then(Option::as_ref);
+            let mut record = record(scene, motion, values);
+            let mesh = motion.and_then(|motion| scene.rest.meshes.get(motion.mesh as usize));
+            if let Some(relief) = mesh.and_then(|mesh| mesh.relief.as_ref()) {
+                record.relief = motions.displaced.len() as u32;
+                motions.displaced.extend((0..relief.count()).map(|vertex| {
+                    let (_, along, at) = relief.of(vertex);
+                    DisplacedRecord {
+                        along,
+                        padding: 0,
+                        texels: at.texels,
+                        weights: at.weights,
+                    }
+                }));
+            }
+            motions.of_all.push(record);
+        }
+        motions
     }
-    let first_sensor = scene.surfaces.len() + scene.lights.len();
-    let all = (0..scene.surfaces.len()).chain(first_sensor..first_sensor + sensors);
-    let motion = |number: usize| scene.rest.motions.get(number).and_then(Option::as_ref);
-    all.map(|number| record(scene, motion(number), values)).collect()
 }
 
 /// How something is moved that has the values of its parameters.
@@ -84,6 +103,7 @@ fn record(scene: &PathScene, motion: Option<&Motion>, values: &[&[f32]]) -> Moti
         scale: NONE,
         vertices: NONE,
         normals: NONE,
+        relief: NONE,
         ..bytemuck::Zeroable::zeroed()
     };
     let Some(motion) = motion else { return still };

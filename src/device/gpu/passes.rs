@@ -371,6 +371,7 @@ impl Gpu {
                 distances_at: arrays.places.distances,
                 rooms_at: arrays.places.rooms,
                 motions_at: arrays.places.motions,
+                displaced_at: arrays.places.displaced,
                 environment_at: arrays.environment_at,
                 coats_at: arrays.coats_at,
                 ..launch

@@ -5,8 +5,9 @@ use bytemuck::{Pod, Zeroable};
 use super::Gpu;
 use super::adapters::AdapterSummary;
 use super::context::Context;
+use super::motion::Motions;
 use super::plan::{Plan, mebibytes};
-use super::records::{ELEMENT_GROUP, Elements, MotionRecord, Slot};
+use super::records::{ELEMENT_GROUP, Elements, Slot};
 use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
@@ -45,6 +46,7 @@ pub(super) struct Places {
     pub distances: u32,
     pub rooms: u32,
     pub motions: u32,
+    pub displaced: u32,
 }
 
 /// A scene of paths and its buffers.
@@ -83,7 +85,7 @@ impl PathArrays {
         check_fits(&record_parts(scene), &context.summary)?;
         check_fits(&bound_parts(scene, common), &context.summary)?;
         context.upload(&record, 0, bytemuck::bytes_of(&scene.settings));
-        let (packed, places) = pack(scene, plan, shapes, &[]);
+        let (packed, places) = pack(scene, plan, shapes, &Motions::default());
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
         let environment_at = scene.majorants();
@@ -109,7 +111,7 @@ impl PathArrays {
         scene: &PathScene,
         plan: &Plan,
         shapes: &[(Shape, bool)],
-        motions: &[MotionRecord],
+        motions: &Motions,
     ) -> Result<()> {
         let (packed, places) = pack(scene, plan, shapes, motions);
         if packed.0.len() as u64 > self.records.size() {
@@ -131,7 +133,7 @@ impl PathArrays {
 }
 
 /// All records of a scene, and where each kind begins.
-fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &[MotionRecord]) -> (Packed, Places) {
+fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Motions) -> (Packed, Places) {
     let mut packed = Packed::default();
     let media: Vec<MediumRecord> = scene.media.iter().map(finite).collect();
     let parameters: Vec<Slot> = plan
@@ -160,7 +162,8 @@ fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &[Mot
         distance_grids: packed.add(&scene.distances.grids),
         distances: packed.add(&distances),
         rooms: packed.add(&rooms),
-        motions: packed.add(motions),
+        motions: packed.add(&motions.of_all),
+        displaced: packed.add(&motions.displaced),
     };
     (packed, places)
 }

@@ -150,7 +150,20 @@ pub struct Launch {
     pub view_length: f32,
     /// Where the records of what moves begin, in units of 16 bytes.
     pub motions_at: u32,
+    /// And those of the vertices that heights displace.
+    pub displaced_at: u32,
+}
+
+/// A vertex that heights displace.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct DisplacedRecord {
+    /// Its way for a height of one.
+    pub along: [f32; 3],
     pub padding: u32,
+    /// The texels around it, and their weights.
+    pub texels: [u32; 4],
+    pub weights: [f32; 4],
 }
 
 /// How a surface or a camera is moved: [`crate::resident::motion::Motion`], with what follows from the parameters' values. Parameters are
@@ -165,7 +178,7 @@ pub struct MotionRecord {
     pub scale_channels: u32,
     /// What it is turned and scaled about.
     pub origin: [f32; 3],
-    /// The positions of a mesh's vertices.
+    /// The positions of a mesh's vertices, or heights that displace them.
     pub vertices: u32,
     /// The rotation, as a vector along its axis.
     pub radians: [f32; 3],
@@ -173,7 +186,8 @@ pub struct MotionRecord {
     pub normals: u32,
     /// The three factors.
     pub factors: [f32; 3],
-    pub padding_factors: u32,
+    /// The first of the vertices that heights displace, among those of all meshes.
+    pub relief: u32,
     /// Of the angle x: sin x / x, (1 − cos x) / x² and (x − sin x) / x³.
     pub sines: [f32; 3],
     pub padding_sines: u32,
