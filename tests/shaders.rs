@@ -5,8 +5,8 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 
 use prbopt::device::gpu::records::{
-    self, Cube, ELEMENT_GROUP, Elements, Lamp, Launch, LightFilm, LightSettings, RAY_GROUP, Screen, Slab, Slot,
-    SplatSettings,
+    self, Cube, DisplacedRecord, ELEMENT_GROUP, Elements, Lamp, Launch, LightFilm, LightSettings, MotionRecord,
+    RAY_GROUP, Screen, Slab, Slot, SplatSettings,
 };
 use prbopt::device::gpu::shaders::{Access, Accumulation, Dialect, Kernel, Leaves, Library, MODULES, variants};
 use prbopt::kernels::loss::RELATIVE_FLOOR;
@@ -22,7 +22,7 @@ use prbopt::transport::mode;
 use prbopt::transport::rays::{camera, pixel, sampler};
 use prbopt::transport::scene::bsdf::transmittance::ENTRIES;
 use prbopt::transport::scene::coats::COAT_FLOATS;
-use prbopt::transport::scene::{bvh, phase};
+use prbopt::transport::scene::{bvh, motion, phase};
 use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
@@ -181,7 +181,7 @@ fn records_agree() {
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
         leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at,
         distance_grids_at, distances_at, rooms_at, environment_at, coats_at, digits, exponent, aov, exposure,
-        loss_scale, view_length,
+        loss_scale, view_length, motions_at, displaced_at,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -192,6 +192,10 @@ fn records_agree() {
     compare_record!(&world, SurfaceRecord, "Surface", [
         to_local, to_world, kind, bsdf, interior, exterior, light, side, distances,
     ]);
+    compare_record!(&world, MotionRecord, "Motion", [
+        translate, rotate, scale, scale_channels, origin, vertices, radians, normals, factors, relief, sines,
+    ]);
+    compare_record!(&world, DisplacedRecord, "Displaced", [along, texels, weights]);
     compare_record!(&world, DistanceGridRecord, "DistanceGrid", [
         size, first, smooth = "smooth_normals", first_room,
     ]);
@@ -445,6 +449,7 @@ fn constants_agree() {
         (&world, "EDGE_TOLERANCE", bvh::EDGE_TOLERANCE),
         (&world, "BOX_TOLERANCE", bvh::BOX_TOLERANCE),
         (&world, "MIN_DIRECTION", bvh::MIN_DIRECTION),
+        (&world, "RADIANS", motion::RADIANS),
         (&loss, "RELATIVE_FLOOR", RELATIVE_FLOOR),
         (&regularize, "TV_EPSILON", TV_EPSILON),
     ] {

@@ -104,9 +104,14 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
          alone, because compilers write a function out wherever it is called",
     ),
     (
-        "transport/paths/chain",
-        &["by_moving_over"],
-        "in Rust in transport/scene/motion, which has no twin",
+        "transport/scene/motion",
+        &["place_adjoint", "send"],
+        "what is sent comes to one loop here, because compilers write a function out wherever it is called",
+    ),
+    (
+        "transport/scene/vertices",
+        &["corners_sent", "corners_shares"],
+        "as in transport/scene/motion; a triangle's shares are a field in Rust",
     ),
     (
         "transport/scene/bsdf/leaf",
@@ -230,20 +235,18 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "light is traced among surfaces on the CPU alone",
     ),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
-    ("transport/paths/trail", "what moves is differentiated on the CPU alone"),
+    (
+        "transport/paths/trail",
+        "what moves between rough surfaces is differentiated on the CPU alone",
+    ),
     ("transport/paths/jacobian", "there to compare with, on the CPU alone"),
     (
-        "transport/scene/motion",
-        "what moves is differentiated on the CPU alone",
-    ),
-    ("transport/scene/beam", "what moves is differentiated on the CPU alone"),
-    (
-        "transport/scene/vertices",
-        "what moves is differentiated on the CPU alone",
+        "transport/scene/beam",
+        "lights that move are differentiated on the CPU alone",
     ),
     (
         "transport/scene/three_point",
-        "what moves is differentiated on the CPU alone",
+        "what moves between rough surfaces is differentiated on the CPU alone",
     ),
     (
         "transport/paths/replay_cache",

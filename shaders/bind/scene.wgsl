@@ -72,6 +72,34 @@ fn surface_record(index: u32) -> Surface {
     );
 }
 
+// How a surface is moved, or behind all surfaces a camera.
+fn motion_record(index: u32) -> Motion {
+    let at = launch.motions_at + 5u * index;
+    let slots = records[at];
+    let origin = records[at + 1u];
+    let radians = records[at + 2u];
+    let factors = records[at + 3u];
+    return Motion(
+        slots.x,
+        slots.y,
+        slots.z,
+        slots.w,
+        bitcast<vec3f>(origin.xyz),
+        origin.w,
+        bitcast<vec3f>(radians.xyz),
+        radians.w,
+        bitcast<vec3f>(factors.xyz),
+        factors.w,
+        float_record(at + 4u).xyz,
+        0u,
+    );
+}
+
+fn displaced_record(vertex: u32) -> Displaced {
+    let at = launch.displaced_at + 3u * vertex;
+    return Displaced(float_record(at).xyz, 0u, records[at + 1u], float_record(at + 2u));
+}
+
 fn distance_grid_record(index: u32) -> DistanceGrid {
     let at = launch.distance_grids_at + 2u * index;
     let size = records[at];

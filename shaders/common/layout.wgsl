@@ -604,8 +604,43 @@ struct Launch {
     loss_scale: f32,
     // Factor on what rays send to the places of their cameras, a power of two.
     view_length: f32,
-    padding_0: u32,
-    padding_1: u32,
+    // Offsets of the records of what moves, and of the vertices that heights displace.
+    motions_at: u32,
+    displaced_at: u32,
+}
+
+// A vertex that heights displace.
+struct Displaced {
+    // Its way for a height of one.
+    along: vec3f,
+    padding: u32,
+    // The texels around it, and their weights.
+    texels: vec4u,
+    weights: vec4f,
+}
+
+// How a surface or a camera is moved, and what follows from the values; parameters are NONE where there is none.
+struct Motion {
+    translate: u32,
+    rotate: u32,
+    scale: u32,
+    // Factors that it is scaled by: one, or three.
+    scale_channels: u32,
+    // What it is turned and scaled about.
+    origin: vec3f,
+    // The positions of a mesh's vertices, or heights that displace them.
+    vertices: u32,
+    // The rotation, as a vector along its axis.
+    radians: vec3f,
+    // The normals of a mesh's vertices.
+    normals: u32,
+    // The three factors.
+    factors: vec3f,
+    // The first of the vertices that heights displace, among those of all meshes.
+    relief: u32,
+    // Of the angle x: sin x / x, (1 - cos x) / x^2 and (x - sin x) / x^3.
+    sines: vec3f,
+    padding_sines: u32,
 }
 
 // Samples are drawn from their pixel's filter.

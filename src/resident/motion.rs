@@ -60,6 +60,14 @@ impl Rest {
         size_of_val(&self.motions[..]) + size_of_val(&self.triangles[..]) + size_of_val(&self.corners[..]) + meshes
     }
 
+    /// The parameters that tell where shapes, lights and cameras stand.
+    pub fn slots(&self) -> Vec<u32> {
+        let motions = self.motions.iter().flatten();
+        let of_motions = motions.flat_map(|motion| [motion.translate, motion.rotate, motion.scale, motion.normals]);
+        let of_meshes = self.meshes.iter().map(|mesh| mesh.slot);
+        of_motions.chain(of_meshes).filter(|slot| *slot != NONE).collect()
+    }
+
     /// The motions of a scene's surfaces, which stand in `paths` and `triangles` as the file has them; `meshes` are those of
     /// which vertices follow parameters, each with its surface.
     ///

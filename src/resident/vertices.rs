@@ -162,6 +162,11 @@ impl Relief {
         places.map(moved).collect()
     }
 
+    /// The number of vertices.
+    pub fn count(&self) -> u32 {
+        self.rest.len() as u32
+    }
+
     /// Where a vertex is at height zero, its way for a height of one, and the texels that its height is from.
     #[inline]
     pub fn of(&self, vertex: u32) -> ([f32; 3], [f32; 3], &Stencil) {

@@ -12,6 +12,7 @@
 #import transport/scene/bsdf/local
 #import transport/scene/interaction
 #import transport/scene/light
+#import transport/scene/motion
 #import transport/scene/records
 #import transport/scene/shape
 #import transport/scene/sky
@@ -38,6 +39,8 @@ struct Link {
     picture: u32,
     by_picture: vec3f,
     uv: vec2f,
+    // Of a mesh, those of the second and the third corner of the triangle.
+    weights: vec2f,
     // The derivatives by the logarithm of the weight of glass or a mirror.
     by_weight: vec3f,
     // The derivative by the direction in which the path left the scene.
@@ -51,6 +54,13 @@ struct Chain {
     // How many of them there were when a light was met last.
     reached: u32,
     links: array<Link, CHAIN_VERTICES + 1u>,
+#ifdef MOTIONS
+    // The ray that the path begins with, which sensor it is of, and the derivative by its direction, of the sky that it meets.
+    sensor: u32,
+    origin: vec3f,
+    ray: vec3f,
+    by_direction: vec3f,
+#endif
 }
 
 var<private> chain: Chain;
@@ -117,24 +127,9 @@ fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
     return vec2f(dot(by_weights, slopes.by_u.weights), dot(by_weights, slopes.by_v.weights));
 }
 
-// Derivatives by what changes from point to point of a surface: the shading normal, the derivative of the point by u, and the
-// texture coordinates; and by the texel of the normal map.
-struct Changes {
-    by_normal: vec3f,
-    by_tangent: vec3f,
-    by_uv: vec2f,
-    by_texel: vec3f,
-}
-
-// The derivative by moving a point over its surface, from those by what changes there.
-fn by_moving_over(hit: Hit, d: Changes) -> vec3f {
-    let around = slopes(hit);
-    return around.normal * d.by_normal + around.tangent * d.by_tangent + around.u * d.by_uv.x + around.v * d.by_uv.y;
-}
-
 // The hit of a vertex.
 fn link_hit(link: Link) -> Hit {
-    let point = surface_point_new(link.p, link.uv);
+    let point = SurfacePoint(link.p, link.uv, NONE, link.weights);
     return Hit(0.0, link.surface, link.primitive, point, 0.0, link.normal, link.shading, true);
 }
 
@@ -261,6 +256,18 @@ fn link_by_cosine(link: Link, leaf: Leaf, m: vec3f, first: vec3f) -> f32 {
     return -sum * slope / (1.0 - f);
 }
 
+// Begins the chain of a path that is about to leave its camera.
+fn chain_new(path: ptr<function, Path>, sensor: u32) {
+    chain.count = 0u;
+    chain.reached = 0u;
+#ifdef MOTIONS
+    chain.sensor = sensor;
+    chain.origin = (*path).origin;
+    chain.ray = (*path).direction;
+    chain.by_direction = vec3f(0.0);
+#endif
+}
+
 // Notes the point that the path has met, behind the vertices.
 fn chain_meet(hit: Hit, incoming: vec3f) {
     let link = &chain.links[chain.count];
@@ -275,6 +282,7 @@ fn chain_meet(hit: Hit, incoming: vec3f) {
     (*link).picture = NONE;
     (*link).by_picture = vec3f(0.0);
     (*link).uv = hit.point.uv;
+    (*link).weights = hit.point.weights;
     (*link).by_direction = vec3f(0.0);
 }
 
@@ -309,7 +317,7 @@ fn chain_pass() {
     chain.count += 1u;
 }
 
-// Sends the derivatives along the chain, from the last light back to the first vertex.
+// Sends the derivatives along the chain, from the last light back to the first vertex, and to the camera.
 fn send_chain() {
     var by_origin = vec3f(0.0);
     var by_direction = vec3f(0.0);
@@ -356,14 +364,26 @@ fn send_chain() {
             }
             by.by_uv += picture_slopes(wanted, link.uv, d);
         }
+        let by_over = by_moving_over(link_hit(link), by);
+        let ray = steep(link.normal, link.incoming);
+#ifdef MOTIONS
+        moved_adjoint(link_hit(link), ray, by_origin, by_over, by);
+        var origin = chain.origin;
+        if k > 1u {
+            origin = chain.links[k - 2u].p;
+        }
+#else
         if k == 1u {
             break;
         }
-        let by_point = by_origin + by_moving_over(link_hit(link), by);
-        by_origin = meeting_adjoint(link.normal, steep(link.normal, link.incoming), by_point);
-        let distance = dot(link.p - chain.links[k - 2u].p, link.incoming);
-        by_direction = by_incoming + by_origin * distance;
+        let origin = chain.links[k - 2u].p;
+#endif
+        by_origin = meeting_adjoint(link.normal, ray, by_origin + by_over);
+        by_direction = by_incoming + by_origin * dot(link.p - origin, link.incoming);
     }
+#ifdef MOTIONS
+    moved_ray_adjoint(chain.sensor, chain.origin, chain.ray, by_origin, by_direction + chain.by_direction);
+#endif
 }
 
 // Leaves the derivatives by where a chain meets a diffuse plane, whose value for the local direction `wo` towards the sky had
@@ -381,18 +401,30 @@ fn chain_to_light(path: ptr<function, Path>, record: Light, factor: f32) {
     chain.reached = chain.count + 1u;
 }
 
-// Leaves the derivatives by the direction in which a chain leaves the scene, whose contribution was throughput times
+// Leaves the derivatives by the direction in which a path leaves the scene, whose contribution was throughput times
 // `weight` times radiance.
 fn chain_to_sky(path: ptr<function, Path>, weight: f32) {
     chain.reached = chain.count;
-    if !ENVIRONMENT_MAP || chain.count == 0u || scene.background != BACKGROUND_ENVMAP {
+    if !ENVIRONMENT_MAP || scene.background != BACKGROUND_ENVMAP {
         return;
     }
+#ifndef MOTIONS
+    if chain.count == 0u {
+        return;
+    }
+#endif
     let d = path_alive(path, adjoint.d_radiance * (*path).beta * weight) * sky_scale();
     let local = transform_vector(scene.world_to_env, (*path).direction);
     let shorter = 1.0 / sqrt(dot(local, local));
     let by_local = env_slope(scene.env_size, local * shorter, d) * shorter;
-    chain.links[chain.count - 1u].by_direction = from_environment(by_local);
+    let by_direction = from_environment(by_local);
+    if chain.count > 0u {
+        chain.links[chain.count - 1u].by_direction = by_direction;
+        return;
+    }
+#ifdef MOTIONS
+    chain.by_direction = by_direction;
+#endif
 }
 
 #endif

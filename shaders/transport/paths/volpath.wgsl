@@ -301,10 +301,6 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
     adjoint.d_radiance = d_radiance;
     adjoint.extra = extra;
     adjoint.reservoir.total = 0.0;
-#ifdef CHAINS
-    chain.count = 0u;
-    chain.reached = 0u;
-#endif
     var replayed: Replayed;
     var first: Path;
     for (var turn = 0u; turn < select(2u, 3u, MEDIA); turn++) {
@@ -315,6 +311,9 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
             mode = select(GATHER, REPLAY, turn == 1u);
             if turn == 1u {
                 path_expect(&path, &first);
+#ifdef CHAINS
+                chain_new(&path, sampler.counter.sensor);
+#endif
             }
         } else {
             if adjoint.reservoir.total == 0.0 {

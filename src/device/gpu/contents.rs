@@ -30,9 +30,11 @@ impl Leaves {
     const SOLIDS: u32 = 1024;
     /// Chains of smooth glass and mirrors, of which a replay moves the points.
     const CHAINS: u32 = 2048;
+    /// Shapes along these that a run moves.
+    const MOTIONS: u32 = 4096;
 
     /// What shaders call them, in the order of their bits.
-    const NAMES: [&'static str; 12] = [
+    const NAMES: [&'static str; 13] = [
         "CONDUCTORS",
         "DIELECTRICS",
         "PLASTICS",
@@ -45,6 +47,7 @@ impl Leaves {
         "ATTRIBUTES",
         "SOLIDS",
         "CHAINS",
+        "MOTIONS",
     ];
     /// All of them.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
@@ -54,6 +57,7 @@ impl Leaves {
         (0..Self::NAMES.len()).map(|i| match 1 << i {
             Self::RELIEFS => Self(Self::RELIEFS | Self::TANGENTS),
             Self::CHAINS => Self(0).with_chains(),
+            Self::MOTIONS => Self(0).with_motions(),
             Self::STRAIGHT => Self(Self::STRAIGHT | Self::DISCRETE),
             one => Self(one),
         })
@@ -96,6 +100,11 @@ impl Leaves {
         Self(self.0 | Self::CHAINS | Self::RELIEFS | Self::TANGENTS)
     }
 
+    /// With what moving shapes along chains needs.
+    fn with_motions(self) -> Self {
+        Self(self.0 | Self::MOTIONS).with_chains()
+    }
+
     /// What the preprocessor is told.
     pub(super) fn defines(self) -> impl Iterator<Item = &'static str> {
         let names = Self::NAMES.into_iter().enumerate();
@@ -134,9 +143,10 @@ impl Contents {
         let PathScene { bsdfs, surfaces, .. } = paths;
         let bits = |kinds: &mut dyn Iterator<Item = u32>| kinds.fold(0, |all, kind| all | 1 << kind);
         Self {
-            leaves: match paths.attached {
-                true => Leaves::of(bsdfs).with_chains(),
-                false => Leaves::of(bsdfs),
+            leaves: match (paths.attached, paths.rest.motions.is_empty()) {
+                (true, true) => Leaves::of(bsdfs).with_chains(),
+                (true, false) => Leaves::of(bsdfs).with_motions(),
+                (false, _) => Leaves::of(bsdfs),
             },
             bvh: !paths.bvh.nodes.is_empty(),
             media: !paths.media.is_empty(),

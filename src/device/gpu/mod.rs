@@ -5,6 +5,7 @@ mod arrays;
 mod contents;
 mod context;
 mod light;
+mod motion;
 mod passes;
 mod paths;
 mod pieces;
@@ -304,20 +305,8 @@ impl Device for Gpu {
                     .into(),
             ));
         }
-        if params
-            .parameters
-            .iter()
-            .any(|p| p.quantity.moves() && p.tuning.is_some())
-        {
-            return Err(DeviceError::Unavailable(
-                "shapes and cameras that move (`to_world`, vertices, a `displacement`) are differentiated on the CPU only; use \
-                 --device cpu"
-                    .into(),
-            ));
-        }
-        if let Transport::Paths(paths) = &mut resident.transport {
-            let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
-            paths.place(&values);
+        if let Some(why) = motion::refusal(&resident.transport, &params) {
+            return Err(DeviceError::Unavailable(why));
         }
         let plan = Plan::new(&shapes, self.room_of(adjoint_kernel(&resident.transport), accumulation));
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();

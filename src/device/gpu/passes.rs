@@ -245,6 +245,7 @@ impl Gpu {
             self.pipelines.prepare(&self.context, kernel)?;
         }
         self.place_views(all)?;
+        self.place_shapes(all)?;
         match &self.passes {
             Passes::Field(field) if field.slots.is_some() => self.occupancy_pass(),
             Passes::Field(_) | Passes::Splats(_) | Passes::Light(_) => Ok(()),
@@ -369,6 +370,8 @@ impl Gpu {
                 distance_grids_at: arrays.places.distance_grids,
                 distances_at: arrays.places.distances,
                 rooms_at: arrays.places.rooms,
+                motions_at: arrays.places.motions,
+                displaced_at: arrays.places.displaced,
                 environment_at: arrays.environment_at,
                 coats_at: arrays.coats_at,
                 ..launch

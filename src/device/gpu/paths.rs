@@ -5,6 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use super::Gpu;
 use super::adapters::AdapterSummary;
 use super::context::Context;
+use super::motion::Motions;
 use super::plan::{Plan, mebibytes};
 use super::records::{ELEMENT_GROUP, Elements, Slot};
 use super::shaders::{Binding, Kernel};
@@ -44,6 +45,8 @@ pub(super) struct Places {
     pub distance_grids: u32,
     pub distances: u32,
     pub rooms: u32,
+    pub motions: u32,
+    pub displaced: u32,
 }
 
 /// A scene of paths and its buffers.
@@ -82,35 +85,7 @@ impl PathArrays {
         check_fits(&record_parts(scene), &context.summary)?;
         check_fits(&bound_parts(scene, common), &context.summary)?;
         context.upload(&record, 0, bytemuck::bytes_of(&scene.settings));
-        let mut packed = Packed::default();
-        let media: Vec<MediumRecord> = scene.media.iter().map(finite).collect();
-        let parameters: Vec<Slot> = plan
-            .places
-            .iter()
-            .zip(shapes)
-            .map(|(place, (shape, tuned))| Slot::new(*place, *shape, *tuned))
-            .collect();
-        let distances: Vec<[f32; 4]> = in_groups(&scene.distances.values);
-        let rooms: Vec<[u8; 16]> = in_groups(&scene.distances.rooms);
-        let places = Places {
-            surfaces: packed.add(&scene.surfaces),
-            media: packed.add(&media),
-            volumes: packed.add(&scene.volumes),
-            phases: packed.add(&scene.phases),
-            lights: packed.add(&scene.lights),
-            bsdfs: packed.add(&scene.bsdfs.bsdfs),
-            leaves: packed.add(&scene.bsdfs.leaves),
-            factors: packed.add(&scene.bsdfs.factors),
-            textures: packed.add(&scene.bsdfs.textures),
-            parameters: packed.add(&parameters),
-            nodes: packed.add(&scene.bvh.nodes),
-            blocks: packed.add(&scene.bvh.blocks),
-            corners: packed.add(&scene.corners),
-            emissive_triangles: packed.add(&scene.emissive_triangles),
-            distance_grids: packed.add(&scene.distances.grids),
-            distances: packed.add(&distances),
-            rooms: packed.add(&rooms),
-        };
+        let (packed, places) = pack(scene, plan, shapes, &Motions::default());
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
         let environment_at = scene.majorants();
@@ -126,6 +101,28 @@ impl PathArrays {
         })
     }
 
+    /// Uploads the records anew after shapes have moved, with how they do.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn replace(
+        &mut self,
+        context: &Context,
+        scene: &PathScene,
+        plan: &Plan,
+        shapes: &[(Shape, bool)],
+        motions: &Motions,
+    ) -> Result<()> {
+        let (packed, places) = pack(scene, plan, shapes, motions);
+        if packed.0.len() as u64 > self.records.size() {
+            self.records = context.storage("records", packed.0.len() as u64)?;
+        }
+        self.places = places;
+        context.upload(&self.records, 0, &packed.0);
+        context.upload(&self.record, 0, bytemuck::bytes_of(&scene.settings));
+        Ok(())
+    }
+
     /// Bytes held.
     pub(super) fn bytes(&self) -> u64 {
         [&self.record, &self.records, &self.bounds]
@@ -133,6 +130,42 @@ impl PathArrays {
             .iter()
             .sum()
     }
+}
+
+/// All records of a scene, and where each kind begins.
+fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Motions) -> (Packed, Places) {
+    let mut packed = Packed::default();
+    let media: Vec<MediumRecord> = scene.media.iter().map(finite).collect();
+    let parameters: Vec<Slot> = plan
+        .places
+        .iter()
+        .zip(shapes)
+        .map(|(place, (shape, tuned))| Slot::new(*place, *shape, *tuned))
+        .collect();
+    let distances: Vec<[f32; 4]> = in_groups(&scene.distances.values);
+    let rooms: Vec<[u8; 16]> = in_groups(&scene.distances.rooms);
+    let places = Places {
+        surfaces: packed.add(&scene.surfaces),
+        media: packed.add(&media),
+        volumes: packed.add(&scene.volumes),
+        phases: packed.add(&scene.phases),
+        lights: packed.add(&scene.lights),
+        bsdfs: packed.add(&scene.bsdfs.bsdfs),
+        leaves: packed.add(&scene.bsdfs.leaves),
+        factors: packed.add(&scene.bsdfs.factors),
+        textures: packed.add(&scene.bsdfs.textures),
+        parameters: packed.add(&parameters),
+        nodes: packed.add(&scene.bvh.nodes),
+        blocks: packed.add(&scene.bvh.blocks),
+        corners: packed.add(&scene.corners),
+        emissive_triangles: packed.add(&scene.emissive_triangles),
+        distance_grids: packed.add(&scene.distances.grids),
+        distances: packed.add(&distances),
+        rooms: packed.add(&rooms),
+        motions: packed.add(&motions.of_all),
+        displaced: packed.add(&motions.displaced),
+    };
+    (packed, places)
 }
 
 /// Values in groups of 16 bytes, of which the last may be padded.
@@ -253,7 +286,7 @@ impl Gpu {
     }
 
     /// The values of these parameters, each in its place among all.
-    fn values_of(&self, slots: &[u32]) -> Result<Vec<Vec<f32>>> {
+    pub(super) fn values_of(&self, slots: &[u32]) -> Result<Vec<Vec<f32>>> {
         let mut values = vec![Vec::new(); self.params.parameters.len()];
         for &slot in slots {
             values[slot as usize] = self.values(slot as usize)?;

@@ -148,7 +148,49 @@ pub struct Launch {
     /// Factor on what rays send to the places of their cameras, a power of two: about the world units in a unit of a pose's
     /// translation, so that sums in whole numbers know no unit of length.
     pub view_length: f32,
-    pub padding: [u32; 2],
+    /// Where the records of what moves begin, in units of 16 bytes.
+    pub motions_at: u32,
+    /// And those of the vertices that heights displace.
+    pub displaced_at: u32,
+}
+
+/// A vertex that heights displace.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct DisplacedRecord {
+    /// Its way for a height of one.
+    pub along: [f32; 3],
+    pub padding: u32,
+    /// The texels around it, and their weights.
+    pub texels: [u32; 4],
+    pub weights: [f32; 4],
+}
+
+/// How a surface or a camera is moved: [`crate::resident::motion::Motion`], with what follows from the parameters' values. Parameters are
+/// [`NONE`] where there is none.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct MotionRecord {
+    pub translate: u32,
+    pub rotate: u32,
+    pub scale: u32,
+    /// Factors that it is scaled by: one, or three.
+    pub scale_channels: u32,
+    /// What it is turned and scaled about.
+    pub origin: [f32; 3],
+    /// The positions of a mesh's vertices, or heights that displace them.
+    pub vertices: u32,
+    /// The rotation, as a vector along its axis.
+    pub radians: [f32; 3],
+    /// The normals of a mesh's vertices.
+    pub normals: u32,
+    /// The three factors.
+    pub factors: [f32; 3],
+    /// The first of the vertices that heights displace, among those of all meshes.
+    pub relief: u32,
+    /// Of the angle x: sin x / x, (1 − cos x) / x² and (x − sin x) / x³.
+    pub sines: [f32; 3],
+    pub padding_sines: u32,
 }
 
 /// Codes of [`Launch::exposure`].

@@ -64,6 +64,8 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/scene/area_light",
     "transport/scene/light",
     "transport/scene/majorant",
+    "transport/scene/motion",
+    "transport/scene/vertices",
     "transport/field/march",
     "transport/scene/phase",
     "transport/rays/pixel",

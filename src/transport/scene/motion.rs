@@ -174,11 +174,11 @@ struct Pose<N> {
 }
 
 /// Degrees in radians.
-const RADIANS: f32 = std::f32::consts::PI / 180.0;
+pub const RADIANS: f32 = std::f32::consts::PI / 180.0;
 
 /// sin x / x, (1 − cos x) / x² and (x − sin x) / x³, from x².
 #[inline]
-fn sines<N: Number>(square: N) -> [N; 3] {
+pub fn sines<N: Number>(square: N) -> [N; 3] {
     let n = N::lift;
     if square.below(0.01) {
         let series = |c: [f32; 4]| {
