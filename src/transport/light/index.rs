@@ -183,15 +183,24 @@ impl<N: Number> Index<'_, N> {
         }
     }
 
+    /// The first of four coefficients along x, of row (y, z) of those that a place depends on.
+    #[inline(always)]
+    fn row(&self, axes: &Axes<N>, y: usize, z: usize) -> usize {
+        let [row, layer] = self.strides();
+        axes.first + z * layer + y * row
+    }
+
+    /// Four neighbouring coefficients of a row.
+    #[inline(always)]
+    fn four(&self, first: usize) -> [N; 4] {
+        let four = &self.values[first..first + 4];
+        [four[0], four[1], four[2], four[3]]
+    }
+
     /// The coefficients that a place depends on.
     #[inline(always)]
-    fn layers(&self, first: usize) -> [Layer<N>; 4] {
-        let [row, layer] = self.strides();
-        let four = |at: usize| {
-            let four = &self.values[at..at + 4];
-            [four[0], four[1], four[2], four[3]]
-        };
-        each_index(|k| each_index(|j| four(first + k * layer + j * row)))
+    fn layers(&self, axes: &Axes<N>) -> [Layer<N>; 4] {
+        each_index(|z| each_index(|y| self.four(self.row(axes, y, z))))
     }
 }
 
@@ -204,7 +213,7 @@ impl<N: Number> Medium<N> for Index<'_, N> {
     #[inline(always)]
     fn bending(&self, p: [N; 3]) -> Bending<N> {
         let axes = self.axes(p);
-        let (layers, z) = (self.layers(axes.first), &axes.weight[2]);
+        let (layers, z) = (self.layers(&axes), &axes.weight[2]);
         let [plain, by_z] = [weighted(&layers, &z[0]), weighted(&layers, &z[1])];
         let here = axes.plane(0, 0);
         let slope = [
@@ -218,7 +227,7 @@ impl<N: Number> Medium<N> for Index<'_, N> {
     #[inline(always)]
     fn bending_along(&self, p: [N; 3], d: [N; 3]) -> (Bending<N>, [N; 3]) {
         let axes = self.axes(p);
-        let (layers, z) = (self.layers(axes.first), &axes.weight[2]);
+        let (layers, z) = (self.layers(&axes), &axes.weight[2]);
         let [plain, by_z] = [weighted(&layers, &z[0]), weighted(&layers, &z[1])];
         let by_zz = weighted(&layers, &z[2]);
         let [here, by_x, by_y] = [axes.plane(0, 0), axes.plane(1, 0), axes.plane(0, 1)];
@@ -240,12 +249,12 @@ impl<N: Number> Medium<N> for Index<'_, N> {
         let axes = self.axes(p);
         let [here, by_x, by_y] = [axes.plane(0, 0), axes.plane(1, 0), axes.plane(0, 1)];
         let across: Layer<N> = each_index(|j| each_index(|i| by_x[j][i] * by_slope[0] + by_y[j][i] * by_slope[1]));
-        let ([row, layer], z) = (self.strides(), &axes.weight[2]);
+        let z = &axes.weight[2];
         for k in 0..4 {
             let along = by_index * z[0][k] + by_slope[2] * z[1][k];
             for j in 0..4 {
                 let four = each_index(|i| here[j][i] * along + across[j][i] * z[0][k]);
-                send(axes.first + k * layer + j * row, four);
+                send(self.row(&axes, j, k), four);
             }
         }
     }
