@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use glam::Affine3A;
 use prbopt::gradcheck::{Options, Setup};
-use prbopt::params::{Kind, Quantity, Shape};
-use prbopt::scene::{self, Array, Background, Scene, Source};
+use prbopt::params::Quantity;
+use prbopt::scene::{self, Scene};
 
 use super::small::draw;
+use super::small::worlds::sky;
 
 /// Surfaces that turn a path, at most, plus one.
 pub(super) const MOST_TURNS: u32 = 6;
@@ -212,22 +212,7 @@ impl World {
         let mut scene = scene::parse(&text, Path::new("small.json")).unwrap_or_else(|e| panic!("{}: {e}", self.name));
         scene.integrator.attached = attached;
         if self.sky {
-            scene.background = Background::Envmap {
-                data: Array {
-                    path: "sky.data".into(),
-                    kind: Kind::Envmap,
-                    shape: Shape {
-                        size: [9, 6, 1],
-                        channels: 3,
-                    },
-                    source: Source::Fill(vec![0.0]),
-                    tuning: None,
-                },
-                scale: Array::value("sky.scale", &[0.8]),
-                sampling_weight: 1.0,
-                mis_compensation: false,
-                to_world: Affine3A::from_rotation_y(0.4),
-            };
+            scene.background = sky([9, 6]);
         }
         scene
     }

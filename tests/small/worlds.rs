@@ -548,22 +548,7 @@ impl SmallWorld {
         let mut scene = scene::parse(&text, Path::new("small.json"))
             .unwrap_or_else(|mistakes| panic!("{}: {mistakes}\nin {text}", self.name));
         if self.envmap {
-            scene.background = Background::Envmap {
-                data: Array {
-                    path: "sky.data".into(),
-                    kind: Kind::Envmap,
-                    shape: Shape {
-                        size: [5, 4, 1],
-                        channels: 3,
-                    },
-                    source: Source::Fill(vec![0.0]),
-                    tuning: None,
-                },
-                scale: Array::value("sky.scale", &[0.8]),
-                sampling_weight: 1.0,
-                mis_compensation: false,
-                to_world: Affine3A::from_rotation_y(0.4),
-            };
+            scene.background = sky([5, 4]);
         }
         scene
     }
@@ -618,5 +603,25 @@ impl SmallWorld {
         }
         setup.resident.place_views(&setup.params);
         setup
+    }
+}
+
+/// An environment map of zeros, turned, of so many texels.
+pub fn sky([width, height]: [usize; 2]) -> Background {
+    Background::Envmap {
+        data: Array {
+            path: "sky.data".into(),
+            kind: Kind::Envmap,
+            shape: Shape {
+                size: [width, height, 1],
+                channels: 3,
+            },
+            source: Source::Fill(vec![0.0]),
+            tuning: None,
+        },
+        scale: Array::value("sky.scale", &[0.8]),
+        sampling_weight: 1.0,
+        mis_compensation: false,
+        to_world: Affine3A::from_rotation_y(0.4),
     }
 }

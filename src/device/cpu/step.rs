@@ -147,30 +147,26 @@ impl Updates {
                 Some(_) => None,
             })
             .collect();
-        // The spans of all parameters at once, so that threads are not waited for between them, and by their place in the
-        // parameter: the thread that has gathered the gradients of the first half of all splats steps those.
-        let spans_of = |task: &StepTask| task.own.len().div_ceil(SPAN_ENTRIES);
-        let counts: Vec<usize> = tasks.iter().map(|task| task.as_ref().map_or(0, spans_of)).collect();
-        let mut spans: Vec<(usize, usize)> = (0..)
-            .zip(&counts)
-            .flat_map(|(i, &n)| (0..n).map(move |k| (i, k)))
-            .collect();
-        let middle = |&(i, k): &(usize, usize)| (2 * k + 1) as f64 / counts[i] as f64;
-        spans.sort_by(|a, b| middle(a).total_cmp(&middle(b)));
-        let step = |&(i, k): &(usize, usize)| {
-            let task = tasks[i].as_ref().expect("spans are of parameters that are stepped");
-            level.run(StepSpan {
-                task,
-                begin: task.own.start + k * SPAN_ENTRIES,
-                told: None,
+        // The spans of all parameters at once: threads are not waited for between them.
+        let spans: Vec<StepSpan> = tasks
+            .iter()
+            .flatten()
+            .flat_map(|task| {
+                let begins = task.own.clone().step_by(SPAN_ENTRIES);
+                begins.map(move |begin| StepSpan {
+                    task,
+                    begin,
+                    told: None,
+                })
             })
-        };
-        let found: Vec<f64> = spans.par_iter().map(step).collect();
-        let mut squares: Vec<Vec<f64>> = counts.iter().map(|&n| vec![0.0; n]).collect();
-        for (&(i, k), square) in spans.iter().zip(found) {
-            squares[i][k] = square;
-        }
-        squares
+            .collect();
+        let squares: Vec<f64> = spans.into_par_iter().map(|span| level.run(span)).collect();
+        let mut squares = squares.into_iter();
+        let spans_of = |task: &StepTask| task.own.len().div_ceil(SPAN_ENTRIES);
+        tasks
+            .iter()
+            .map(|task| squares.by_ref().take(task.as_ref().map_or(0, spans_of)).collect())
+            .collect()
     }
 
     /// Names the first entry whose gradient was left in place because it is not finite.

@@ -103,12 +103,8 @@ impl<O: Leveled> Band<'_, O> {
     /// The place on the light of each path.
     #[inline(always)]
     fn places(&self) -> impl Iterator<Item = [f32; 2]> {
-        let (
-            &Self {
-                sensor, key, spp, rows, ..
-            },
-            Film { width, height, .. },
-        ) = (self, self.film);
+        let (sensor, key, spp, rows) = (self.sensor, self.key, self.spp, self.rows);
+        let Film { width, height, .. } = self.film;
         let cell = [1.0 / width as f32, 1.0 / height as f32];
         let pixels = rows[0] * width..rows[1] * width;
         let pairs = pixels.flat_map(move |pixel| (0..spp.div_ceil(2)).map(move |pair| (pixel, pair)));

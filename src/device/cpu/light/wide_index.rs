@@ -142,13 +142,8 @@ impl<W: Wide> Medium<f32> for WideIndex<'_, W> {
         let plain = weighted(&layers, axes.along_z(0));
         let by_z = weighted(&layers, axes.along_z(1));
         let here = axes.plane(0, 0);
-        let four = [
-            plain * here,
-            plain * axes.plane(1, 0),
-            plain * axes.plane(0, 1),
-            by_z * here,
-        ];
-        let [a, b, c, d] = four;
+        let (a, b) = (plain * here, plain * axes.plane(1, 0));
+        let (c, d) = (plain * axes.plane(0, 1), by_z * here);
         let [index, x, y, z, ..] = W::Shuffled::sums(&[a, b, c, d, a, b, c, d]);
         Bending::new(index, [x, y, z])
     }

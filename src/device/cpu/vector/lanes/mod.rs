@@ -382,6 +382,20 @@ mod tests {
                 x.mul_add(y, x),
                 W::Lanes::join(parts[0], parts[1]),
                 x.sub_product(y, y),
+                W::Lanes::quarters([a[0], a[1], a[2], a[3]]),
+                W::Lanes::rows(&a, 1, 3),
+                x.quarter::<0>(),
+                x.quarter::<1>(),
+                x.quarter::<2>(),
+                x.quarter::<3>(),
+                x.stretch::<0>(),
+                x.stretch::<1>(),
+                x.stretch::<2>(),
+                x.stretch::<3>(),
+                x.lane::<0>(),
+                x.lane::<7>(),
+                x.lane::<8>(),
+                x.lane::<15>(),
             ] {
                 let mut out = [0.0; WIDTH];
                 result.store(&mut out);
