@@ -9,19 +9,20 @@ use serde_json::{Map, Value, json};
 use super::Outcome;
 use super::extent::Extent;
 use super::shared::{DeviceArgs, SetArgs};
-use crate::device::cpu::{Cpu, light_bytes};
+use crate::device::Device;
+use crate::device::cpu::Cpu;
 use crate::device::select::{self, DeviceChoice, Selection};
-use crate::device::{Device, parameter_bytes, splat_bytes};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
+use crate::optimize::estimate::Estimate;
 use crate::optimize::{RenderSettings, render_view};
 use crate::output::images::Picture;
 use crate::output::progress::{bytes, print_line};
-use crate::params::{Kind, Shape};
 use crate::resident::Resident;
+use crate::resident::layout::CHAIN_BYTES;
 use crate::scene::{
     Array, Background, Geometry, LightKind, Medium, MeshFormat, Optic, Phase, RadianceField, Scene, Sensor, Slab,
-    Stage, Surface,
+    Surface,
 };
 
 /// The longer side of a preview in pixels, and its samples per pixel.
@@ -139,7 +140,8 @@ fn scene_report(scene: &Scene) -> Result<Value> {
         "parameters": parameters,
         "iterations": rule.map(|o| o.iterations),
         "stages": rule.map(|o| o.stages.len() + 1),
-        "memory_bytes": memory(scene),
+        "memory_bytes": memory(scene)?,
+        "chain_of_a_gpu_invocation_bytes": chain(scene),
         "warnings": scene.warnings,
     }))
 }
@@ -242,58 +244,20 @@ fn views(scene: &Scene) -> Value {
     Value::Object(sizes.collect())
 }
 
-/// Bytes of values, gradients and moments at the finest resolution; of values alone if nothing is optimised. For splats
-/// and light tracing also all else that a run keeps on the CPU: lists, sums, references and images.
-fn memory(scene: &Scene) -> u64 {
-    let stages = scene.optimize.as_ref().map_or(&[][..], |o| &o.stages[..]);
-    let optimizer = scene
-        .optimize
-        .as_ref()
-        .map_or(Optimizer::Sgd { momentum: 0.0 }, |o| o.optimizer);
-    let growth = scene.optimize.as_ref().and_then(|o| o.growth);
-    let shapes = scene.arrays().into_iter().map(|a| {
-        let mut shape = finest(a, stages);
-        if let (Kind::Points, Some(growth)) = (a.kind, growth) {
-            shape.size[0] = growth.count as usize;
-        }
-        (shape, a.tuning.is_some())
-    });
-    let parameters = parameter_bytes(shapes, optimizer);
-    if scene.optimize.is_none() {
-        return parameters;
+/// Bytes of all that a run keeps on a CPU at its finest resolution; of the values and the scene if nothing is optimised.
+fn memory(scene: &Scene) -> Result<u64> {
+    if let Some(settings) = &scene.optimize {
+        return Ok(Estimate::of_scene(scene, settings, &Cpu::open()?)?.total());
     }
-    let sums = match (&scene.splats, &scene.optic) {
-        (Some(splats), _) => splat_bytes(growth.map_or(splats.count() as u64, |growth| u64::from(growth.count))),
-        (_, Some(optic)) => {
-            let films = scene.sensors.iter().map(|s| ([s.width, s.height], s.filter.radius()));
-            let size = finest(optic.array(), stages).size;
-            light_bytes(films, matches!(optic, Optic::Cube(_)), size)
-        }
-        _ => return parameters,
-    };
-    let pixels: u32 = scene
-        .sensors
-        .iter()
-        .filter(|s| !s.held_out)
-        .map(|s| s.width * s.height)
-        .sum();
-    // Image, adjoint image, and where each pixel ended: the entries that it looked at.
-    const PIXEL: u64 = 16 + 12 + 4;
-    let photographs = scene.sensors.iter().all(|s| s.reference.is_some());
-    let reference = if photographs { 4 } else { 16 };
-    parameters + sums + (PIXEL + reference) * u64::from(pixels)
+    let (resident, params) = Resident::new(scene)?;
+    let values: usize = params.parameters.iter().map(|p| p.values.len()).sum();
+    Ok(4 * values as u64 + resident.bytes(&params))
 }
 
-fn finest(array: &Array, stages: &[Stage]) -> Shape {
-    let mut shape = array.shape;
-    if array.tuning.is_some() {
-        for stage in stages {
-            for n in &mut shape.size[..array.kind.refined_axes()] {
-                *n = n.saturating_mul(stage.upsample as usize);
-            }
-        }
-    }
-    shape
+/// What a path keeps in a GPU's memory beside it, for as long as the path is at work, if it keeps a chain.
+fn chain(scene: &Scene) -> Option<u32> {
+    let integrator = &scene.integrator;
+    (integrator.attached && integrator.inverted.is_none()).then_some(CHAIN_BYTES)
 }
 
 fn describe(array: &Array) -> (String, Value) {

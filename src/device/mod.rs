@@ -237,6 +237,11 @@ pub trait Device {
         0
     }
 
+    /// Bytes of the image and of the adjoint image of a batch that a run by this loss keeps of this scene.
+    fn image_bytes(&self, _resident: &Resident, batch: &Batch, _loss: Loss) -> u64 {
+        2 * size_of::<[f32; 4]>() as u64 * u64::from(batch.pixels())
+    }
+
     /// Takes over a scene and its parameters, with zero gradients and moments, and builds what depends on them.
     ///
     /// # Errors

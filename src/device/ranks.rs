@@ -177,6 +177,10 @@ impl Device for Shared {
         self.device.sum_bytes(transport, shapes)
     }
 
+    fn image_bytes(&self, resident: &Resident, batch: &Batch, loss: Loss) -> u64 {
+        self.device.image_bytes(resident, batch, loss)
+    }
+
     /// Every rank loads what it has read itself.
     fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()> {
         self.device.load(resident, params, optimizer)

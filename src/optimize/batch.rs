@@ -48,9 +48,9 @@ impl Batches {
             whole: Batch { table, drawn },
         };
         match rule {
-            BatchRule::Views(count) if batches.largest(count).is_none() => Err(format!(
-                "{count} views have more than 2³² pixels; take fewer an iteration"
-            )),
+            BatchRule::Views(count) if PixelTable::new(sensors, &batches.largest_views(count)).is_none() => Err(
+                format!("{count} views have more than 2³² pixels; take fewer an iteration"),
+            ),
             _ => Ok(batches),
         }
     }
@@ -59,24 +59,25 @@ impl Batches {
     pub fn at(&self, iteration: u32) -> Batch {
         match self.rule {
             BatchRule::AllViews | BatchRule::Rays(_) => self.whole.clone(),
-            BatchRule::Views(count) => {
-                let views = self.views(iteration, count);
-                let table = PixelTable::new(&self.sensors, &views).expect("`new` has checked the largest views");
-                Batch { table, drawn: None }
-            }
+            BatchRule::Views(count) => self.of_views(&self.views(iteration, count)),
         }
     }
 
-    /// Pixels of the largest batch.
-    pub fn largest_pixels(&self) -> u32 {
+    /// The batch of the most pixels.
+    pub fn largest(&self) -> Batch {
         match self.rule {
-            BatchRule::Views(count) => self.largest(count).unwrap_or(u32::MAX),
-            _ => self.whole.pixels(),
+            BatchRule::AllViews | BatchRule::Rays(_) => self.whole.clone(),
+            BatchRule::Views(count) => self.of_views(&self.largest_views(count)),
         }
     }
 
-    /// Number of pixels of the `count` largest views, if it fits 32 bits.
-    fn largest(&self, count: u32) -> Option<u32> {
+    fn of_views(&self, views: &[u32]) -> Batch {
+        let table = PixelTable::new(&self.sensors, views).expect("`new` has checked the largest views");
+        Batch { table, drawn: None }
+    }
+
+    /// The `count` largest views.
+    fn largest_views(&self, count: u32) -> Vec<u32> {
         let mut views = self.training.clone();
         let pixels = |&v: &u32| {
             let sensor = &self.sensors[v as usize];
@@ -84,7 +85,7 @@ impl Batches {
         };
         views.sort_by_key(|v| std::cmp::Reverse(pixels(v)));
         views.truncate(count as usize);
-        u32::try_from(views.iter().map(pixels).sum::<u64>()).ok()
+        views
     }
 
     /// The views of an iteration: groups of `count` from an order that is reshuffled after each round. The last group
@@ -171,7 +172,7 @@ mod tests {
         let batches = Batches::new(BatchRule::Rays(100), &sensors(4), vec![1, 3], 0).expect("valid");
         let batch = batches.at(7);
         assert_eq!((batch.pixels(), batch.table.len()), (100, 5 * 3 + 7 * 3));
-        assert_eq!(batches.largest_pixels(), 100);
+        assert_eq!(batches.largest().pixels(), 100);
         assert!(Batches::new(BatchRule::AllViews, &sensors(4), vec![], 0).is_err());
     }
 
@@ -224,7 +225,7 @@ mod tests {
             (1, 7)
         );
         // The largest views have 10 · 3, 9 · 3 and 8 · 3 pixels.
-        assert_eq!([of(1), of(3)].map(|b| b.largest_pixels()), [30, 81]);
+        assert_eq!([of(1), of(3)].map(|b| b.largest().pixels()), [30, 81]);
     }
 
     #[test]

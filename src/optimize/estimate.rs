@@ -1,90 +1,102 @@
 //! The memory that a run needs, estimated before it starts.
 
-use crate::device::parameter_bytes;
-use crate::kernels::optimizer::Optimizer;
-use crate::output::progress::bytes;
-use crate::params::{Kind, ParamSet, Shape};
-use crate::scene::{Growth, Stage};
+use anyhow::Result;
 
+use super::batch::Batches;
+use super::references;
 use super::stage::shape_after;
+use super::views::training_views;
+use crate::device::{Batch, Device, parameter_bytes};
+use crate::output::progress::bytes;
+use crate::params::{Kind, ParamSet, Parameter, Shape};
+use crate::resident::Resident;
+use crate::scene::{Growth, Optimize, Scene, Stage};
 
 /// Bytes of the device's arrays at the finest resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// Values, gradients and moments.
     pub parameters: u64,
-    /// Sums beside them: [`crate::device::Device::sum_bytes`].
+    /// Sums beside them: [`Device::sum_bytes`].
     pub sums: u64,
+    /// Surfaces, media, lights, and the tables that follow from the values that the run begins with.
+    pub scene: u64,
     pub references: u64,
     /// Image and adjoint image of the largest batch.
     pub images: u64,
 }
 
-/// Bytes per pixel of the image and of the adjoint image.
-const PIXEL_BYTES: u64 = 16 + 16;
-
 impl Estimate {
-    /// The estimate for parameters of these shapes, each optimised or not.
+    /// Of a run on this device: `references` in bytes, and the largest batch.
     pub fn new(
-        shapes: impl IntoIterator<Item = (Shape, bool)>,
-        optimizer: Optimizer,
-        references: usize,
-        pixels: u32,
-        sums: u64,
+        device: &dyn Device,
+        resident: &Resident,
+        params: &ParamSet,
+        settings: &Optimize,
+        references: u64,
+        largest: &Batch,
     ) -> Self {
+        let finest = finest(params, &settings.stages, settings.growth);
         Self {
-            sums,
-            parameters: parameter_bytes(shapes, optimizer),
-            references: references as u64,
-            images: PIXEL_BYTES * u64::from(pixels),
+            sums: device.sum_bytes(&resident.transport, &finest),
+            parameters: parameter_bytes(finest, settings.optimizer),
+            scene: resident.bytes(params),
+            references,
+            images: device.image_bytes(resident, largest, settings.loss),
         }
+    }
+
+    /// The same of a scene whose references are neither read nor rendered: photographs for coded films count as having eight bits.
+    ///
+    /// # Errors
+    /// The scene cannot be flattened.
+    pub fn of_scene(scene: &Scene, settings: &Optimize, device: &dyn Device) -> Result<Self> {
+        let (resident, params) = Resident::new(scene)?;
+        let training = training_views(scene, &settings.references);
+        let references = references::bytes(scene, &settings.references, &training);
+        // A run without a view to learn from is refused elsewhere.
+        let batches = Batches::new(settings.batch, &resident.sensors, training, settings.seed);
+        let largest = batches.map_or_else(|_| Batch::default(), |batches| batches.largest());
+        Ok(Self::new(device, &resident, &params, settings, references, &largest))
     }
 
     /// The total.
     pub fn total(&self) -> u64 {
         self.parameters
             .saturating_add(self.sums)
+            .saturating_add(self.scene)
             .saturating_add(self.references)
             .saturating_add(self.images)
     }
 
     /// The estimate as a sentence.
     pub fn text(&self) -> String {
-        let sums = match self.sums {
+        let [sums, scene] = [(self.sums, "sums"), (self.scene, "scene")].map(|(count, what)| match count {
             0 => String::new(),
-            sums => format!(", {} sums", bytes(sums)),
-        };
+            count => format!(", {} {what}", bytes(count)),
+        });
         format!(
-            "memory: about {} at the finest resolution ({} parameters with gradients and moments{}, {} references, \
+            "memory: about {} at the finest resolution ({} parameters with gradients and moments{sums}{scene}, {} references, \
              {} images)",
             bytes(self.total()),
             bytes(self.parameters),
-            sums,
             bytes(self.references),
             bytes(self.images)
         )
     }
 }
 
-/// Shapes of all parameters at the finest resolution, and whether each is optimised.
-pub fn finest(params: &ParamSet, stages: &[Stage]) -> Vec<(Shape, bool)> {
-    let parameters = params.parameters.iter();
-    parameters
-        .map(|p| (shape_after(p, stages), p.tuning.is_some()))
-        .collect()
-}
-
-/// The same once splats have grown to all that they will be.
-pub fn grown(params: &ParamSet, growth: Option<Growth>, mut shapes: Vec<(Shape, bool)>) -> Vec<(Shape, bool)> {
-    if let Some(growth) = growth {
-        let points = params
-            .parameters
-            .iter()
-            .zip(&mut shapes)
-            .filter(|(p, _)| p.kind == Kind::Points);
-        points.for_each(|(_, (shape, _))| shape.size[0] = growth.count as usize);
-    }
-    shapes
+/// Shapes of all parameters at the finest resolution, once splats have grown to all that they will be, and whether each is
+/// optimised.
+pub fn finest(params: &ParamSet, stages: &[Stage], growth: Option<Growth>) -> Vec<(Shape, bool)> {
+    let refined = |p: &Parameter| {
+        let mut shape = shape_after(p, stages);
+        if let (Kind::Points, Some(growth)) = (p.kind, growth) {
+            shape.size[0] = growth.count as usize;
+        }
+        (shape, p.tuning.is_some())
+    };
+    params.parameters.iter().map(refined).collect()
 }
 
 #[cfg(test)]
@@ -93,6 +105,7 @@ mod tests {
     use crate::device::cpu::Cpu;
     use crate::device::{Batch, Device, Keys};
     use crate::kernels::loss::Loss;
+    use crate::kernels::optimizer::Optimizer;
     use crate::resident::Resident;
     use crate::transport::rays::pixel::PixelTable;
 
@@ -125,7 +138,7 @@ mod tests {
             let scene = crate::scene::load(&path).expect("no mistakes");
             let (mut resident, params) = Resident::new(&scene).expect("it can be flattened");
             resident.set_constant_reference([0.5; 3]);
-            let shapes = finest(&params, &[]);
+            let shapes = finest(&params, &[], None);
             let mut device = Cpu::default();
             let told = device.sum_bytes(&resident.transport, &shapes);
             let optimizer = Optimizer::Sgd { momentum: 0.0 };
@@ -152,14 +165,15 @@ mod tests {
         let estimate = |sums| Estimate {
             parameters: 22 << 20,
             sums,
+            scene: sums / 2,
             references: 3 << 10,
             images: 5 << 19,
         };
-        assert_eq!(estimate(1 << 20).total(), (23 << 20) + (3 << 10) + (5 << 19));
+        assert_eq!(estimate(1 << 20).total(), (23 << 20) + (3 << 10) + (6 << 19));
         assert_eq!(
             estimate(1 << 20).text(),
             "memory: about 26 MiB at the finest resolution (22 MiB parameters with gradients and moments, 1.00 MiB sums, \
-             3.00 KiB references, 2.50 MiB images)"
+             512 KiB scene, 3.00 KiB references, 2.50 MiB images)"
         );
         assert_eq!(
             estimate(0).text(),
@@ -200,9 +214,8 @@ mod tests {
             spp_grad: 1,
         };
         let optimizer = Optimizer::Sgd { momentum: 0.0 };
-        let estimate = Estimate::new(finest(&params, &[stage, stage]), optimizer, 100, 10, 7);
+        let shapes = finest(&params, &[stage, stage], None);
         let moments = optimizer.moments() as u64;
-        assert_eq!(estimate.parameters, 4 * (24 * 64 * (2 + moments) + 5));
-        assert_eq!((estimate.sums, estimate.references, estimate.images), (7, 100, 320));
+        assert_eq!(parameter_bytes(shapes, optimizer), 4 * (24 * 64 * (2 + moments) + 5));
     }
 }

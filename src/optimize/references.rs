@@ -34,6 +34,20 @@ pub enum Targets {
     Constant([f32; 3]),
 }
 
+/// Bytes that the references of these views will take; photographs for coded films count as having eight bits a channel.
+pub fn bytes(scene: &Scene, references: &References, training: &[u32]) -> u64 {
+    let of_view = |&view: &u32| {
+        let sensor = &scene.sensors[view as usize];
+        let pixel = match (references, sensor.color_space) {
+            (References::Constant(_), _) => 0,
+            (References::Images, ColorSpace::Srgb) => 4,
+            _ => size_of::<[f32; 4]>() as u64,
+        };
+        pixel * u64::from(sensor.width) * u64::from(sensor.height)
+    };
+    training.iter().map(of_view).sum()
+}
+
 /// Gives `resident` the references of the training views, and stores those of the held-out and `shown` views. If a
 /// target scene is rendered, that scene stays on the device; its textures, maps and numbers are returned, too.
 ///

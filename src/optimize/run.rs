@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
         }
         // Flatten the scene and check that its finest resolution fits the device.
         let (mut resident, mut params) = Resident::new(scene)?;
-        let finest = estimate::grown(&params, settings.growth, estimate::finest(&params, &settings.stages));
+        let finest = estimate::finest(&params, &settings.stages, settings.growth);
         device.check_fits(&resident.transport, &finest, settings.optimizer)?;
         let training = training_views(scene, &settings.references);
         let batches =
@@ -114,14 +114,8 @@ impl<'a> Run<'a> {
             resident.sensors.push(spare);
         }
         // Estimate the memory.
-        let references = resident.references.bytes();
-        let estimate = Estimate::new(
-            finest.iter().copied(),
-            settings.optimizer,
-            references,
-            batches.largest_pixels(),
-            device.sum_bytes(&resident.transport, &finest),
-        );
+        let (references, largest) = (resident.references.bytes() as u64, batches.largest());
+        let estimate = Estimate::new(device, &resident, &params, settings, references, &largest);
         progress.note(&estimate.text());
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
         let terms = terms(settings, &params)?;

@@ -33,6 +33,14 @@ struct Part {
 }
 
 impl Bsdfs {
+    /// Bytes of the records.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.bsdfs[..])
+            + size_of_val(&self.leaves[..])
+            + size_of_val(&self.factors[..])
+            + size_of_val(&self.textures[..])
+    }
+
     /// Adds the BSDF at `path` of a shape and returns its index; [`NONE`] if light just passes.
     pub(super) fn add(&mut self, bsdf: &Bsdf, path: &str, shape: &str, params: &ParamSet) -> u32 {
         if matches!(bsdf, Bsdf::Null) {

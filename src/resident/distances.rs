@@ -20,6 +20,11 @@ pub struct Distances {
 }
 
 impl Distances {
+    /// Bytes of the records.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.grids[..]) + size_of_val(&self.values[..]) + size_of_val(&self.rooms[..])
+    }
+
     /// The index of the grid in a file, which is added unless it is there.
     ///
     /// # Errors

@@ -209,6 +209,10 @@ pub const NONE: u32 = u32::MAX;
 /// Vertices that a chain of smooth glass and mirrors may have, whose points a replay moves.
 pub const CHAIN_VERTICES: u32 = 16;
 
+/// Bytes of a chain and of the light at its end in the own memory of a GPU's invocation, 36 words each
+/// (`shaders/transport/paths/chain.wgsl`).
+pub const CHAIN_BYTES: u32 = (CHAIN_VERTICES + 1) * 36 * 4;
+
 /// Codes of [`VolumeRecord::filter`].
 pub mod lookup {
     pub const CONSTANT: u32 = 0;

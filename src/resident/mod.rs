@@ -9,6 +9,7 @@ pub mod emissive_triangles;
 pub mod environment;
 pub mod field;
 pub mod filter;
+mod footprint;
 pub mod geometry;
 pub mod interior;
 pub mod lamp;

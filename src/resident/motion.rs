@@ -57,7 +57,13 @@ impl Rest {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let meshes: usize = self.meshes.iter().map(Vertices::bytes).sum();
-        size_of_val(&self.motions[..]) + size_of_val(&self.triangles[..]) + size_of_val(&self.corners[..]) + meshes
+        size_of_val(&self.motions[..])
+            + size_of_val(&self.to_world[..])
+            + size_of_val(&self.lights[..])
+            + size_of_val(&self.cameras[..])
+            + size_of_val(&self.triangles[..])
+            + size_of_val(&self.corners[..])
+            + meshes
     }
 
     /// The parameters that tell where shapes, lights and cameras stand.

@@ -5,6 +5,7 @@ mod derivatives;
 mod export;
 mod failures;
 mod gltf;
+mod memory;
 mod results;
 mod xml;
 

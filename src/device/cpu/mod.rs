@@ -21,7 +21,8 @@ mod update;
 mod variation;
 mod vector;
 
-pub use self::light::light_bytes;
+use self::chunk::{CHUNK, chunks};
+use self::light::light_bytes;
 use super::{
     ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term, Work,
     moment_bytes, parameter_bytes, splat_bytes,
@@ -180,6 +181,22 @@ impl Device for Cpu {
             Transport::Paths(_) => paths::sums::sum_bytes(shapes),
             Transport::Splats(scene) => splat_bytes(shapes[scene.slots.position].0.texels() as u64),
         }
+    }
+
+    fn image_bytes(&self, resident: &Resident, batch: &Batch, loss: Loss) -> u64 {
+        let is_splats = matches!(resident.transport, Transport::Splats(_));
+        let pixels = match resident.transport {
+            Transport::Light(_) => batch.pixels() as usize,
+            _ => chunks(&resident.sensors, batch).len() * CHUNK,
+        };
+        let pixel = match is_splats {
+            // One visit of a tile leaves no image.
+            true if loss != Loss::NormalizedL2 => 0,
+            // Where each pixel ended is kept as well.
+            true => 16 + 12 + 4,
+            false => 16 + 12,
+        };
+        pixel * pixels as u64
     }
 
     fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {

@@ -38,6 +38,11 @@ pub struct Bvh {
 }
 
 impl Bvh {
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.nodes[..]) + size_of_val(&self.blocks[..])
+    }
+
     /// Builds a hierarchy over triangles, given by their corners, and surfaces, given by their numbers and boxes. The
     /// same primitives give the same bits.
     ///

@@ -45,7 +45,11 @@ pub(super) fn bands(size: [u32; 2], radius: f32) -> usize {
 /// bands, the adjoint image with its border, and the bands' derivatives. Those by the heights of a slab, `size` along x and y, are
 /// of the rows that a band's light passes; those by the index in a cube are of the whole grid with its border, of which there is
 /// one more that light is sent through.
-pub fn light_bytes(films: impl IntoIterator<Item = ([u32; 2], f32)>, is_cube: bool, size: [usize; 3]) -> u64 {
+pub(in crate::device::cpu) fn light_bytes(
+    films: impl IntoIterator<Item = ([u32; 2], f32)>,
+    is_cube: bool,
+    size: [usize; 3],
+) -> u64 {
     let of = |(film, radius)| {
         let bands = bands(film, radius);
         let entries = match is_cube {

@@ -120,7 +120,7 @@ impl PathPasses {
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> u64 {
-        (self.tables.bytes() + self.sums.bytes() + self.scene.rest.bytes()) as u64 + self.tape_bytes
+        (self.tables.bytes() + self.sums.bytes() + self.scene.bytes()) as u64 + self.tape_bytes
     }
 
     /// Renders a batch, chunk by chunk.

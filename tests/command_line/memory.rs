@@ -1,0 +1,42 @@
+//! The memory that `info` tells before a run.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Place;
+
+/// It is within a tenth of the most that a run says it has, of which all stages are passed: normal maps behind glass, a mesh, a
+/// medium in one, a relief and splats.
+#[test]
+fn memory_is_told_before_a_run() {
+    let scenes = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes");
+    let one_sample = [
+        "--set",
+        "optimize.spp=1",
+        "--set",
+        "optimize.spp_grad=1",
+        "--set",
+        "optimize.references.spp=1",
+    ];
+    for (name, sets) in [
+        ("lens", &one_sample[..]),
+        ("torus", &one_sample),
+        ("figurine", &one_sample),
+        ("relief", &one_sample),
+        ("splats", &[]),
+    ] {
+        let place = Place::new();
+        let scene = scenes.join(format!("{name}.json")).display().to_string();
+        let (info, _) = place.expect(0, &["info", &scene, "--json"]);
+        let info: Value = serde_json::from_str(&info).expect("JSON");
+        let told = info["memory_bytes"].as_f64().expect("a number");
+        let line = ["optimize", &scene, "--device", "cpu", "--iterations", "6", "-o", "run"];
+        place.expect(0, &[&line, sets].concat());
+        let lines = place.lines("run/metrics.jsonl");
+        let held = lines.iter().filter_map(|line| line["memory_bytes"].as_f64());
+        let most = held.fold(0.0, f64::max);
+        println!("{name}: {told} told, {most} held");
+        assert!((told / most - 1.0).abs() < 0.1, "{name}: {told} {most}");
+    }
+}
