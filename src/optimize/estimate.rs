@@ -12,7 +12,8 @@ use crate::params::{Kind, ParamSet, Parameter, Shape};
 use crate::resident::Resident;
 use crate::scene::{Growth, Optimize, Scene, Stage};
 
-/// Bytes of the device's arrays at the finest resolution.
+/// Bytes of the device's arrays at the finest resolution. What the samples of a radiance field leave for the sums of a CPU
+/// depends on how many there are, 32 MiB as a rule at most, and is not counted; neither is a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// Values, gradients and moments.

@@ -269,6 +269,7 @@ fn describe_splats(scene: &Scene, splats: &Splats, params: &mut ParamSet) -> io:
 
 /// The parameters of a scene, in the order in which it is visited. An array that several objects share is one.
 fn materialise(scene: &Scene) -> io::Result<ParamSet> {
+    check_fits(scene, pages::physical_bytes())?;
     let mut params = ParamSet::default();
     for Visited {
         array,
@@ -291,6 +292,26 @@ fn materialise(scene: &Scene) -> io::Result<ParamSet> {
         });
     }
     Ok(params)
+}
+
+/// Refuses arrays that a machine of so many bytes could hold in no way, before any of them is made.
+fn check_fits(scene: &Scene, machine: Option<u64>) -> io::Result<()> {
+    let mut arrays: Vec<&Array> = scene.visit().into_iter().map(|visited| visited.array).collect();
+    arrays.sort_by(|a, b| a.path.cmp(&b.path));
+    arrays.dedup_by(|a, b| a.path == b.path);
+    let needed: u64 = arrays.iter().map(|array| 4 * array.shape.len() as u64).sum();
+    let Some(there) = machine.filter(|there| needed > *there) else {
+        return Ok(());
+    };
+    let gib = |bytes: u64| bytes as f64 / f64::from(1u32 << 30);
+    let largest = arrays.iter().max_by_key(|array| array.shape.len());
+    let largest = largest.map_or("", |array| &array.path);
+    let message = format!(
+        "the values of all arrays need {:.1} GiB, the machine has {:.1} GiB; take a lower resolution for `{largest}`, the largest",
+        gib(needed),
+        gib(there)
+    );
+    Err(io::IoError::new(&scene.path, message))
 }
 
 /// Index of an array of the scene among its parameters.
@@ -323,6 +344,19 @@ pub fn affine(rows: &Rows) -> Affine3A {
 mod tests {
     use super::*;
     use crate::resident::layout::NO_REFERENCE;
+
+    /// 64³ and 2 · 3 numbers, of which each is counted once.
+    #[test]
+    fn arrays_that_the_machine_could_not_hold_are_refused() {
+        let text = r#"{"fog": {"type": "cube", "bsdf": {"type": "null"}, "interior": {"type": "heterogeneous",
+            "albedo": 0.5, "sigma_t": {"type": "gridvolume", "resolution": [64, 64, 64], "value": 0.5}}},
+            "sky": {"type": "constant"}, "camera": {"type": "perspective"}}"#;
+        let scene = crate::scene::parse(text, std::path::Path::new("fog.json")).expect("no mistakes");
+        let least = 4 * 64 * 64 * 64;
+        assert!(check_fits(&scene, None).is_ok() && check_fits(&scene, Some(least + 64)).is_ok());
+        let message = check_fits(&scene, Some(least)).expect_err("too large").to_string();
+        assert!(message.contains("`fog.interior.sigma_t`"), "{message}");
+    }
 
     #[test]
     fn sensors_that_are_looked_through_keep_their_medium_and_reference() {

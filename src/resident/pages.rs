@@ -1,5 +1,7 @@
-//! Large pages: who touches places all over an array pays a walk through the page tables for every page that the
-//! processor has not looked up lately.
+//! The machine's memory. Large pages: who touches places all over an array pays a walk through the page tables for every page
+//! that the processor has not looked up lately.
+
+use std::sync::OnceLock;
 
 /// Bytes below which arrays stay on ordinary pages.
 pub const LARGE: usize = 4 << 20;
@@ -51,6 +53,18 @@ pub fn give_back(part: &mut [f32]) {
 
 #[cfg(not(target_os = "linux"))]
 pub fn give_back(_: &mut [f32]) {}
+
+/// Bytes of the machine's memory, where the system tells; asked for once: that is longer than a pass over a small picture may wait.
+pub fn physical_bytes() -> Option<u64> {
+    static BYTES: OnceLock<Option<u64>> = OnceLock::new();
+    let ask = || {
+        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+        kib.checked_mul(1024)
+    };
+    *BYTES.get_or_init(ask)
+}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

@@ -2,6 +2,7 @@
 //! images whose sampling is not frozen, and what the detached replay knows of them.
 
 mod camera;
+mod exact;
 mod inverted;
 #[path = "../small/mod.rs"]
 mod small;

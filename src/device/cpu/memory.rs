@@ -1,8 +1,7 @@
 //! Whether a scene fits the machine's memory.
 
-use std::sync::OnceLock;
-
 use crate::device::{DeviceError, Result};
+use crate::resident::pages::physical_bytes;
 
 /// Refuses what the machine could hold in no way, where the system tells how much that is.
 pub(super) fn check_fits(needed: u64) -> Result<()> {
@@ -22,18 +21,6 @@ fn too_large(needed: u64, there: u64) -> DeviceError {
         gib(there),
         edge
     ))
-}
-
-/// Bytes of the machine's memory, asked for once: that is longer than a pass over a small picture may wait.
-pub(super) fn physical_bytes() -> Option<u64> {
-    static BYTES: OnceLock<Option<u64>> = OnceLock::new();
-    let ask = || {
-        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-        kib.checked_mul(1024)
-    };
-    *BYTES.get_or_init(ask)
 }
 
 #[cfg(test)]

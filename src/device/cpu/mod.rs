@@ -31,6 +31,7 @@ use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{ParamSet, Shape};
 use crate::resident::layout::SensorRecord;
+use crate::resident::pages::physical_bytes;
 use crate::resident::{Resident, Transport, fit_background};
 
 use field::ranks::MOST_SHARES;
@@ -98,7 +99,7 @@ impl Cpu {
 
     fn with_level(level: Level) -> Self {
         let detail = format!("{} threads, {}", rayon::current_num_threads(), level.name());
-        let tape_limit = memory::physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE);
+        let tape_limit = physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE);
         let (inputs, transport) = Inputs::new(level, tape_limit, Resident::empty(), ParamSet::default());
         Self {
             info: DeviceInfo {

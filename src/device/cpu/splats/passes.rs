@@ -14,7 +14,6 @@ use super::shape::Shape;
 use super::sums::Record;
 use crate::cluster::{Cluster, Plain};
 use crate::device::cpu::frame::Frame;
-use crate::device::cpu::memory;
 use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::planes::{Plane, TILE};
 use crate::device::cpu::shared::SharedSlice;
@@ -22,6 +21,7 @@ use crate::device::cpu::tiles::{Adjoint, Comparison, Image, Tiles};
 use crate::device::cpu::update::Updates;
 use crate::device::{Batch, DeviceError, LossValue, ReplayStats, Result};
 use crate::kernels::loss::Loss;
+use crate::resident::pages::physical_bytes;
 use crate::resident::splats::{Placed, SplatScene, SplatSlots};
 
 /// Records of a round of tiles, unless a single tile has more.
@@ -131,7 +131,7 @@ impl View {
             });
         });
         let entries: u64 = self.boxes.iter().map(|b| b.count()).sum();
-        let there = memory::physical_bytes().map_or(u64::MAX, |bytes| bytes / LIST_SHARE);
+        let there = physical_bytes().map_or(u64::MAX, |bytes| bytes / LIST_SHARE);
         if entries > u64::from(u32::MAX) || 4 * entries > there {
             return Err(DeviceError::TooLarge(format!(
                 "{entries} pairs of a tile and a splat that reaches it are more than there is room for; bound `scale` to \
