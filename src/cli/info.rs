@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 use super::Outcome;
 use super::extent::Extent;
 use super::shared::{DeviceArgs, SetArgs};
-use crate::device::Device;
 use crate::device::cpu::Cpu;
 use crate::device::select::{self, DeviceChoice, Selection};
+use crate::device::{Device, scene_bytes};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
 use crate::optimize::estimate::Estimate;
@@ -251,7 +251,7 @@ fn memory(scene: &Scene) -> Result<u64> {
     }
     let (resident, params) = Resident::new(scene)?;
     let values: usize = params.parameters.iter().map(|p| p.values.len()).sum();
-    Ok(4 * values as u64 + resident.bytes(&params))
+    Ok(4 * values as u64 + scene_bytes(&resident, &params))
 }
 
 /// What a path keeps in a GPU's memory beside it, for as long as the path is at work, if it keeps a chain.

@@ -18,6 +18,7 @@ use crate::resident::layout::SensorRecord;
 use crate::resident::{Resident, Transport};
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::Key;
+use crate::transport::scene::tables::Tables;
 
 /// What went wrong on a device, as one sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -372,6 +373,16 @@ pub fn parameter_bytes(shapes: impl IntoIterator<Item = (Shape, bool)>, optimize
         .into_iter()
         .map(|(shape, tuned)| 4 * shape.len() as u64 * if tuned { 2 + optimizer.moments() as u64 } else { 1 })
         .sum()
+}
+
+/// Bytes of the records of paths and of the tables that follow from these parameters' values; other kinds of transport have records
+/// of a few bytes.
+pub fn scene_bytes(resident: &Resident, params: &ParamSet) -> u64 {
+    let Transport::Paths(paths) = &resident.transport else {
+        return 0;
+    };
+    let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
+    (paths.bytes() + Tables::new(&resident.scene, paths, &values).bytes()) as u64
 }
 
 /// Bytes of the moments among these.

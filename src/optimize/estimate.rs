@@ -6,7 +6,7 @@ use super::batch::Batches;
 use super::references;
 use super::stage::shape_after;
 use super::views::training_views;
-use crate::device::{Batch, Device, parameter_bytes};
+use crate::device::{Batch, Device, parameter_bytes, scene_bytes};
 use crate::output::progress::bytes;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
 use crate::resident::Resident;
@@ -41,7 +41,7 @@ impl Estimate {
         Self {
             sums: device.sum_bytes(&resident.transport, &finest),
             parameters: parameter_bytes(finest, settings.optimizer),
-            scene: resident.bytes(params),
+            scene: scene_bytes(resident, params),
             references,
             images: device.image_bytes(resident, largest, settings.loss),
         }

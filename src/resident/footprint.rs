@@ -1,9 +1,6 @@
-//! The bytes that a scene takes beside its parameters.
+//! The bytes that the records of a scene take.
 
 use super::paths::PathScene;
-use super::{Resident, Transport};
-use crate::params::ParamSet;
-use crate::transport::scene::tables::Tables;
 
 impl PathScene {
     /// Bytes of all records.
@@ -21,17 +18,5 @@ impl PathScene {
             + self.bvh.bytes()
             + self.distances.bytes()
             + self.rest.bytes()
-    }
-}
-
-impl Resident {
-    /// Bytes of the records of paths and of the tables that follow from these parameters' values; other kinds of transport have
-    /// records of a few bytes.
-    pub fn bytes(&self, params: &ParamSet) -> u64 {
-        let Transport::Paths(paths) = &self.transport else {
-            return 0;
-        };
-        let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
-        (paths.bytes() + Tables::new(&self.scene, paths, &values).bytes()) as u64
     }
 }
