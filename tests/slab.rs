@@ -191,6 +191,7 @@ impl Slab {
         let target = self.picture("slab_target.json", "256", &[]);
         let table = self.table();
         assert!(table.windows(2).all(|pair| pair[0][1] < pair[1][1]), "{table:?}");
+        println!("the brightest slab shows {:.3}", table[ALBEDOS - 1][1]);
         self.extrude(&target, &table);
         let naive = self.distance(&target, &["--parameters", "table"]);
         let start = self.path("table/slab.interior.albedo.vol").display().to_string();

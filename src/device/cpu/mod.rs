@@ -146,6 +146,11 @@ impl Cpu {
     }
 }
 
+/// Whether a loss compares each pixel by itself.
+fn compares_pixels(loss: Loss) -> bool {
+    loss != Loss::NormalizedL2
+}
+
 impl Device for Cpu {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -192,7 +197,7 @@ impl Device for Cpu {
         };
         let pixel = match is_splats {
             // One visit of a tile leaves no image.
-            true if loss != Loss::NormalizedL2 => 0,
+            true if compares_pixels(loss) => 0,
             // Where each pixel ended is kept as well.
             true => 16 + 12 + 4,
             false => 16 + 12,
@@ -320,7 +325,7 @@ impl Device for Cpu {
     /// Splats are seen from the centres of pixels, whatever the number of samples; a loss that knows the mean of the picture has
     /// to wait for it.
     fn is_fused(&self, loss: Loss) -> bool {
-        matches!(&self.passes, Passes::Splats(_)) && loss != Loss::NormalizedL2
+        matches!(&self.passes, Passes::Splats(_)) && compares_pixels(loss)
     }
 
     fn value_and_gradient(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<(LossValue, ReplayStats)> {
