@@ -13,9 +13,9 @@ use prbopt::kernels::loss::RELATIVE_FLOOR;
 use prbopt::kernels::regularizer::TV_EPSILON;
 use prbopt::resident::bvh::MAX_LEVELS;
 use prbopt::resident::layout::{
-    self, BlockRecord, BsdfRecord, CornerRecord, DistanceGridRecord, EmissiveTriangleRecord, FactorRecord, FilterTable,
-    LeafRecord, LightRecord, MediumRecord, NodeRecord, PathSettings, PhaseRecord, SceneRecord, SensorRecord,
-    SurfaceRecord, TextureRecord, VolumeRecord,
+    self, BlockRecord, BsdfRecord, CHAIN_BYTES, CHAIN_VERTICES, CornerRecord, DistanceGridRecord,
+    EmissiveTriangleRecord, FactorRecord, FilterTable, LeafRecord, LightRecord, MediumRecord, NodeRecord, PathSettings,
+    PhaseRecord, SceneRecord, SensorRecord, SurfaceRecord, TextureRecord, VolumeRecord,
 };
 use prbopt::resident::light::MAX_TAPS;
 use prbopt::transport::mode;
@@ -155,6 +155,14 @@ macro_rules! compare_record {
         let named = members.keys().filter(|k| !k.starts_with("padding")).count();
         assert_eq!(named, fields.len(), "members of {}", $twin);
     }};
+}
+
+/// What `info` tells of a chain is what an invocation keeps of its vertices.
+#[test]
+fn chains_are_as_large_as_told() {
+    let (walk, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
+    let (link, _) = structure(&walk, "Link");
+    assert_eq!((CHAIN_VERTICES + 1) * link, CHAIN_BYTES);
 }
 
 #[test]
