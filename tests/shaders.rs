@@ -189,7 +189,7 @@ fn records_agree() {
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
         leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at,
         distance_grids_at, distances_at, rooms_at, environment_at, coats_at, digits, exponent, aov, exposure,
-        loss_scale, view_length, motions_at, displaced_at,
+        loss_scale, view_length, motions_at, displaced_at, light_motions_at, sensor_motions_at, around_at,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -201,9 +201,9 @@ fn records_agree() {
         to_local, to_world, kind, bsdf, interior, exterior, light, side, distances,
     ]);
     compare_record!(&world, MotionRecord, "Motion", [
-        translate, rotate, scale, scale_channels, origin, vertices, radians, normals, factors, relief, sines,
+        translate, rotate, scale, scale_channels, origin, vertices, radians, normals, factors, relief, sines, around,
     ]);
-    compare_record!(&world, DisplacedRecord, "Displaced", [along, texels, weights]);
+    compare_record!(&world, DisplacedRecord, "Displaced", [along, rest, texels, weights]);
     compare_record!(&world, DistanceGridRecord, "DistanceGrid", [
         size, first, smooth = "smooth_normals", first_room,
     ]);

@@ -104,14 +104,49 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
          alone, because compilers write a function out wherever it is called",
     ),
     (
+        "transport/paths/trail",
+        &["trail_new", "aim_trail"],
+        "a trail begins as its default in Rust; here both scatterings of a vertex are completed in one loop, because compilers write a \
+         function out wherever it is called",
+    ),
+    (
         "transport/scene/motion",
-        &["place_adjoint", "send"],
-        "what is sent comes to one loop here, because compilers write a function out wherever it is called",
+        &[
+            "no_changes",
+            "place_adjoint",
+            "send",
+            "anchor_is_wanted",
+            "anchor_adjoint",
+        ],
+        "`ByMoved::zero`, and `is_wanted` and `moved_adjoint` of an anchor, in Rust; what is sent comes to one loop here, because \
+         compilers write a function out wherever it is called",
     ),
     (
         "transport/scene/vertices",
-        &["corners_sent", "corners_shares"],
-        "as in transport/scene/motion; a triangle's shares are a field in Rust",
+        &[
+            "vertices_sent",
+            "triangle_of",
+            "shares_of",
+            "mean_normal",
+            "mean_normal_adjoint",
+            "others_around",
+        ],
+        "as in transport/scene/motion; a triangle's corners are a struct with fields in Rust",
+    ),
+    (
+        "transport/scene/three_point",
+        &["weight_slopes"],
+        "a loop of `value_slopes` in Rust, whose factors are slices",
+    ),
+    (
+        "transport/scene/bsdf",
+        &["weight_slope"],
+        "a loop of `weight_adjoint` in Rust, whose factors are slices",
+    ),
+    (
+        "transport/scene/bsdf/local",
+        &["gradients_above"],
+        "each of an array in Rust",
     ),
     (
         "transport/scene/bsdf/leaf",
@@ -235,19 +270,7 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "light is traced among surfaces on the CPU alone",
     ),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
-    (
-        "transport/paths/trail",
-        "what moves between rough surfaces is differentiated on the CPU alone",
-    ),
     ("transport/paths/jacobian", "there to compare with, on the CPU alone"),
-    (
-        "transport/scene/beam",
-        "lights that move are differentiated on the CPU alone",
-    ),
-    (
-        "transport/scene/three_point",
-        "what moves between rough surfaces is differentiated on the CPU alone",
-    ),
     (
         "transport/paths/replay_cache",
         "takes memory for each path, which a GPU lacks",

@@ -72,9 +72,8 @@ fn surface_record(index: u32) -> Surface {
     );
 }
 
-// How a surface is moved, or behind all surfaces a camera.
-fn motion_record(index: u32) -> Motion {
-    let at = launch.motions_at + 5u * index;
+// How a surface, a light or a camera is moved.
+fn motion_record(at: u32) -> Motion {
     let slots = records[at];
     let origin = records[at + 1u];
     let radians = records[at + 2u];
@@ -91,13 +90,18 @@ fn motion_record(index: u32) -> Motion {
         bitcast<vec3f>(factors.xyz),
         factors.w,
         float_record(at + 4u).xyz,
-        0u,
+        records[at + 4u].w,
     );
 }
 
 fn displaced_record(vertex: u32) -> Displaced {
-    let at = launch.displaced_at + 3u * vertex;
-    return Displaced(float_record(at).xyz, 0u, records[at + 1u], float_record(at + 2u));
+    let at = launch.displaced_at + 4u * vertex;
+    return Displaced(float_record(at).xyz, 0u, float_record(at + 1u).xyz, 0u, records[at + 2u], float_record(at + 3u));
+}
+
+// Of the lists of triangles around vertices, a word.
+fn around_value(index: u32) -> u32 {
+    return records[launch.around_at + index / 4u][index % 4u];
 }
 
 fn distance_grid_record(index: u32) -> DistanceGrid {

@@ -604,22 +604,32 @@ struct Launch {
     loss_scale: f32,
     // Factor on what rays send to the places of their cameras, a power of two.
     view_length: f32,
-    // Offsets of the records of what moves, and of the vertices that heights displace.
+    // Offsets of the records of how surfaces, lights and cameras are moved, of the vertices that heights displace, and of the
+    // triangles around vertices.
     motions_at: u32,
     displaced_at: u32,
+    light_motions_at: u32,
+    sensor_motions_at: u32,
+    around_at: u32,
+    padding: u32,
 }
 
 // A vertex that heights displace.
 struct Displaced {
-    // Its way for a height of one.
+    // Its way for a height of one, and where it is at height zero.
     along: vec3f,
-    padding: u32,
+    padding_0: u32,
+    rest: vec3f,
+    padding_1: u32,
     // The texels around it, and their weights.
     texels: vec4u,
     weights: vec4f,
 }
 
-// How a surface or a camera is moved, and what follows from the values; parameters are NONE where there is none.
+// The length of a Motion, in units of 16 bytes.
+const MOTION_UNITS: u32 = 5u;
+
+// How a surface, a light or a camera is moved, and what follows from the values; parameters are NONE where there is none.
 struct Motion {
     translate: u32,
     rotate: u32,
@@ -640,7 +650,9 @@ struct Motion {
     relief: u32,
     // Of the angle x: sin x / x, (1 - cos x) / x^2 and (x - sin x) / x^3.
     sines: vec3f,
-    padding_sines: u32,
+    // Of a smooth mesh, where the lists of the triangles around its vertices begin: for each vertex the place of its first
+    // triangle, then the two other vertices of each.
+    around: u32,
 }
 
 // Samples are drawn from their pixel's filter.

@@ -97,6 +97,11 @@ impl Around {
         Self { first, others }
     }
 
+    /// The number of vertices.
+    pub fn vertices(&self) -> usize {
+        self.first.len() - 1
+    }
+
     /// For each triangle at a vertex the two others of it, in the order in which they are wound.
     #[inline]
     pub fn of(&self, vertex: u32) -> &[[u32; 2]] {

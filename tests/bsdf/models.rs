@@ -4,7 +4,7 @@ use prbopt::transport::number::Number;
 use prbopt::transport::number::rgb::Rgb;
 use prbopt::transport::scene::bsdf::conductor::{Conductor, RoughConductor};
 use prbopt::transport::scene::bsdf::dielectric::{Dielectric, RoughDielectric, ThinDielectric};
-use prbopt::transport::scene::bsdf::local::{Lobe, LobeSample, lift};
+use prbopt::transport::scene::bsdf::local::{Gradients, Lobe, LobeSample, lift, no_gradients};
 use prbopt::transport::scene::bsdf::microfacet::Distribution;
 use prbopt::transport::scene::bsdf::plastic::{Plastic, RoughPlastic};
 use prbopt::transport::scene::bsdf::principled::Principled;
@@ -270,20 +270,20 @@ impl Model {
         }
     }
 
-    /// The derivative of the weighted value by turning both directions.
-    pub fn torque<N: Number>(&self, p: &[N], wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> [N; 3] {
+    /// The gradients of the weighted value by both directions.
+    pub fn gradients<N: Number>(&self, p: &[N], wi: [f32; 3], wo: [f32; 3], d: Rgb<N>) -> Gradients<N> {
         let (wi, wo) = (lift(wi), lift(wo));
         match self.kind {
-            Kind::RoughConductor => self.rough_conductor(p).torque(wi, wo, d),
-            Kind::RoughDielectric => self.rough_dielectric(p).torque(wi, wo, d),
-            Kind::Plastic => self.plastic(p).torque(wi, wo, d),
+            Kind::RoughConductor => self.rough_conductor(p).gradients(wi, wo, d),
+            Kind::RoughDielectric => self.rough_dielectric(p).gradients(wi, wo, d),
+            Kind::Plastic => self.plastic(p).gradients(wi, wo, d),
             Kind::RoughPlastic => {
                 let coat = self.table().coat(p[1], p[0], wi, wo);
-                self.rough_plastic(p).torque(&coat, wi, wo, d)
+                self.rough_plastic(p).gradients(&coat, wi, wo, d)
             }
-            Kind::Principled => self.principled(p).torque(wi, wo, d),
-            Kind::PrincipledThin => self.principled_thin(p).torque(wi, wo, d),
-            Kind::Conductor | Kind::Dielectric | Kind::ThinDielectric => [N::lift(0.0); 3],
+            Kind::Principled => self.principled(p).gradients(wi, wo, d),
+            Kind::PrincipledThin => self.principled_thin(p).gradients(wi, wo, d),
+            Kind::Conductor | Kind::Dielectric | Kind::ThinDielectric => no_gradients(),
         }
     }
 

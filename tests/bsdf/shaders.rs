@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use prbopt::device::gpu::preprocess::compose;
 use prbopt::device::gpu::shaders::MODULES;
 use prbopt::transport::number::rgb::Rgb;
-use prbopt::transport::scene::bsdf::local::Lobe;
+use prbopt::transport::scene::bsdf::local::{Lobe, outer};
 
 use super::chi_square::Draws;
 use super::models::{Kind, Model, directions, models};
 
 /// Numbers of a row that goes in and of one that comes out.
 const ROW: usize = 40;
-const RESULT: usize = 64;
+const RESULT: usize = 72;
 /// The most parameters that a BSDF has.
 const PARAMETERS: usize = 14;
 const WEIGHTS: [f32; 3] = [0.7, -0.4, 1.1];
@@ -105,10 +105,14 @@ fn kernel(kind: Kind) -> String {
     };
     let smooth = !matches!(kind, Kind::Conductor | Kind::Dielectric | Kind::ThinDielectric);
     let discrete = !smooth || kind == Kind::Plastic;
-    let [coat, transmittance] = if kind == Kind::RoughPlastic {
-        ["coat, ", "inputs[at + 37u], "]
+    let [coat, transmittance, slopes] = if kind == Kind::RoughPlastic {
+        [
+            "coat, ",
+            "inputs[at + 37u], ",
+            "vec2f(inputs[at + 38u], inputs[at + 39u]), ",
+        ]
     } else {
-        ["", ""]
+        [""; 3]
     };
     let mut body = String::new();
     if smooth {
@@ -116,7 +120,14 @@ fn kernel(kind: Kind) -> String {
             "let value = {prefix}_eval(p, {coat}wi, wo);
             outputs[to] = value.x; outputs[to + 1u] = value.y; outputs[to + 2u] = value.z;
             outputs[to + 3u] = {prefix}_pdf(p, {transmittance}wi, wo);
-            {{ let g = {prefix}_eval_adjoint(p, {coat}wi, wo, d); {} }}\n",
+            {{ let g = {prefix}_eval_adjoint(p, {coat}wi, wo, d); {} }}
+            let by = {prefix}_gradients(p, {coat}{slopes}wi, wo, d);
+            let about_wi = cross(wi, by.wi);
+            let about_wo = cross(wo, by.wo);
+            for (var c = 0u; c < 3u; c++) {{
+                outputs[to + 64u + c] = about_wi[c];
+                outputs[to + 67u + c] = about_wo[c];
+            }}\n",
             store("10u")
         );
     }
@@ -192,6 +203,7 @@ impl Row {
             let coat = table.coat(model.parameters[1], model.parameters[0], self.wi, self.wo);
             row.extend([coat.values, coat.by_alpha, coat.by_eta].concat());
             row.push(table.transmittance(self.wi[2]));
+            row.extend(coat.by_cosine);
         }
         row.resize(ROW, 0.0);
         row
@@ -205,6 +217,8 @@ impl Row {
             groups.push((0, model.eval(p, self.wi, self.wo).0.to_vec()));
             groups.push((3, vec![model.pdf(self.wi, self.wo)]));
             groups.push((10, model.eval_adjoint(p, self.wi, self.wo, d)));
+            let [by_wi, by_wo] = model.gradients(p, self.wi, self.wo, d);
+            groups.push((64, [outer(self.wi, by_wi), outer(self.wo, by_wo)].concat()));
         }
         if !model.has_smooth_lobe() || model.kind == Kind::Plastic {
             for (i, lobe) in LOBES.into_iter().enumerate() {
@@ -333,7 +347,7 @@ fn shaders_compute_the_same_numbers() {
     for kind in Kind::ALL {
         let mut modules = library.clone();
         modules.insert("bsdf_test".into(), kernel(kind));
-        let composed = compose(&modules, "bsdf_test", &["REPLAY"]).unwrap_or_else(|e| panic!("{e}"));
+        let composed = compose(&modules, "bsdf_test", &["REPLAY", "SLOPES"]).unwrap_or_else(|e| panic!("{e}"));
         let rows = rows(kind);
         let inputs: Vec<f32> = rows.iter().flat_map(Row::inputs).collect();
         let found = run(&device, &queue, &composed.text, &inputs, rows.len());

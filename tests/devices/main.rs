@@ -13,6 +13,7 @@ mod known;
 mod looked_at;
 mod materials;
 mod meshes;
+mod moving;
 mod relief;
 mod scenes;
 mod small_factors;

@@ -92,11 +92,6 @@ fn normal_own(link: Link) -> Normal {
     return Normal(vec3f(0.0, 0.0, 1.0), 1.0, 0.0, link.shading);
 }
 
-// A vector along a normal whose derivative is `by`, where the vector's length is one over `scale`.
-fn direction_adjoint(n: vec3f, scale: f32, by: vec3f) -> vec3f {
-    return (by - n * dot(n, by)) * scale;
-}
-
 // A direction in which a ray meets a surface of normal `n`, tilted where it only grazes it.
 fn steep(n: vec3f, direction: vec3f) -> vec3f {
     let cosine = dot(n, direction);
@@ -110,21 +105,6 @@ fn steep(n: vec3f, direction: vec3f) -> vec3f {
 // that by the point that it meets.
 fn meeting_adjoint(n: vec3f, direction: vec3f, by_point: vec3f) -> vec3f {
     return by_point - n * (dot(by_point, direction) / dot(n, direction));
-}
-
-// The derivatives by the texture coordinates, from those by what a texture has there: of bitmaps alone, others have no slopes.
-fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
-    let record = texture_record(index);
-    if !BITMAPS || record.kind != TEXTURE_BITMAP {
-        return vec2f(0.0);
-    }
-    let slopes = texture_slopes(record, uv);
-    let at = slopes.by_u;
-    var by_weights: vec4f;
-    for (var k = 0u; k < at.count; k++) {
-        by_weights[k] = dot(stencil_texel(at, at.texels[k]), d);
-    }
-    return vec2f(dot(by_weights, slopes.by_u.weights), dot(by_weights, slopes.by_v.weights));
 }
 
 // The hit of a vertex.
@@ -196,7 +176,8 @@ fn link_normal_adjoint(link: Link, leaf: Leaf, normal: Normal, by_normal: vec3f)
     let n = link.shading;
     let s = link.s;
     let raw = normal.raw;
-    var by = Changes(by_raw * raw.z, vec3f(0.0), vec2f(0.0), vec3f(0.0));
+    var by = no_changes();
+    by.by_normal = by_raw * raw.z;
     if normal.sign == 0.0 {
         return by;
     }
@@ -324,7 +305,7 @@ fn send_chain() {
     for (var k = chain.reached; k > 0u; k--) {
         let link = chain.links[k - 1u];
         by_direction += link.by_direction;
-        var by = Changes(vec3f(0.0), vec3f(0.0), vec2f(0.0), vec3f(0.0));
+        var by = no_changes();
         var by_incoming = vec3f(0.0);
         var relief = NONE;
         var index = NONE;

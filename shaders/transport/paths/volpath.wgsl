@@ -24,6 +24,9 @@
 #import transport/paths/path_state
 #import transport/paths/surface
 #import transport/paths/tracking
+#ifdef TRAILS
+#import transport/paths/trail
+#endif
 #import transport/paths/vertex
 #import transport/scene/records
 
@@ -37,17 +40,21 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
     var flown = false;
     loop {
         // Scatter at the vertex that the last segment ended at.
+        var ended = false;
         if vertex.turning {
-            if !scatter_at(path, &vertex, sampler) {
-                return;
-            }
+            ended = !scatter_at(path, &vertex, sampler);
             vertex.turning = false;
         }
+#ifndef TRAILS
+        if ended {
+            return;
+        }
+#endif
         // Find the nearest surface; in a surface-free box only after the flight.
         let free = !flown && path_is_surface_free(path);
         var hit = no_hit((*path).far);
         // Behind the box of a medium that is alone there is the background.
-        if !free && !(flown && path_is_in_alone(path)) {
+        if !ended && !free && !(flown && path_is_in_alone(path)) {
             hit = intersect((*path).origin, (*path).direction, (*path).far);
         }
         // Sample a free flight through the medium.
@@ -72,6 +79,16 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
         }
         flown = false;
         // Leave the scene, or handle the surface.
+#ifdef TRAILS
+#ifdef REPLAY
+        if mode == REPLAY {
+            follow_trail(hit, ended);
+        }
+#endif
+        if ended {
+            return;
+        }
+#endif
         if !hit.found {
             escape(path);
             return;
@@ -221,6 +238,13 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
                     lengthen_chain((*vertex).at, sampled, value, lit.by_value * pdf);
                 }
 #endif
+#ifdef TRAILS
+                let by_value = select(lit.by_value, vec3f(0.0), value == vec3f(0.0));
+                leave_trail((*vertex).at, wo, outgoing, turn, by_value, by_value * value * select(pdf, 1.0, turn == 0u));
+                if turn == 0u {
+                    aim_trail(p, drawn);
+                }
+#endif
             } else {
                 phase_adjoint(index, blend, p, dot(incoming, outgoing), lit.by_logarithm);
             }
@@ -259,7 +283,11 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
         path_add(path, light_value(light, hit.point) * weight);
 #ifdef REPLAY
         if mode == REPLAY {
-            light_adjoint(light, hit.point, path_alive(path, adjoint.d_radiance * (*path).beta * weight));
+            let d_light = path_alive(path, adjoint.d_radiance * (*path).beta * weight);
+            light_adjoint(light, hit.point, d_light);
+#ifdef TRAILS
+            seen_light(light, hit, (*path).direction, d_light);
+#endif
 #ifdef CHAINS
             chain_to_light(path, light, weight);
 #endif
@@ -313,6 +341,9 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
                 path_expect(&path, &first);
 #ifdef CHAINS
                 chain_new(&path, sampler.counter.sensor);
+#endif
+#ifdef TRAILS
+                trail_new(sampler.counter.sensor);
 #endif
             }
         } else {

@@ -27,7 +27,7 @@ fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler
         return DARK;
     }
     let weight = cosine * place.area / square;
-    return Drawn(0u, direction, distance, weight, square / (cosine * place.by_area), place.point, true);
+    return Drawn(0u, direction, distance, weight, square / (cosine * place.by_area), place.point, place.normal, true);
 }
 
 // A point on a light, one over its area pdf, and the same to the rounding of area_pdf.
@@ -165,7 +165,7 @@ fn sample_sphere(record: Light, p: vec3f, u: vec2f) -> Drawn {
     let half = sqrt(max(radius * radius - (square - middle * middle), 0.0));
     let distance = middle - half;
     let point = surface_point_new(along(p, direction, distance), vec2f(0.0));
-    return Drawn(0u, direction, distance, 1.0 / cap.x, cap.x, point, true);
+    return Drawn(0u, direction, distance, 1.0 / cap.x, cap.x, point, (point.p - sphere.xyz) / radius, true);
 }
 
 // Pdf of uniform directions in the cone of a sphere at squared distance `square`, and one minus the cone's cosine.

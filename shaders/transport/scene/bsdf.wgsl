@@ -302,7 +302,7 @@ fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec
             value = model_eval(leaf, v, faced.wi, seen.wo);
 #ifdef RELIEFS
             if relief_is_wanted(leaf, at.hit.point) {
-                let by_turning = model_torque(leaf, v, faced.wi, seen.wo, by_model);
+                let by_turning = torque(faced.wi, seen.wo, model_gradients(leaf, v, faced.wi, seen.wo, by_model));
                 facing_adjoint(faced, leaf, at, wo, by_turning, dot(by_value, value));
             }
 #endif
@@ -362,15 +362,20 @@ fn discrete_adjoint(at: Interaction, leaf: Leaf, lobe: u32, wo: vec3f, d: vec3f)
 fn weight_adjoint(leaf: Leaf, point: SurfacePoint, d: f32) {
     for (var i = 0u; i < leaf.factors; i++) {
         let factor = factor_record(leaf.first_factor + i);
-        // The product of the other factors: one of them may be zero.
-        var slope = select(d, -d, factor.complement == 1u);
-        for (var j = 0u; j < leaf.factors; j++) {
-            if j != i {
-                slope *= factor_value(factor_record(leaf.first_factor + j), point);
-            }
-        }
-        texture_adjoint(stencil(factor.factor_texture, point), vec3f(slope, 0.0, 0.0));
+        texture_adjoint(stencil(factor.factor_texture, point), vec3f(weight_slope(leaf, point, i, d), 0.0, 0.0));
     }
+}
+
+// The derivative by the texture of one of the factors.
+fn weight_slope(leaf: Leaf, point: SurfacePoint, index: u32, d: f32) -> f32 {
+    var slope = select(d, -d, factor_record(leaf.first_factor + index).complement == 1u);
+    // The product of the other factors: one of them may be zero.
+    for (var j = 0u; j < leaf.factors; j++) {
+        if j != index {
+            slope *= factor_value(factor_record(leaf.first_factor + j), point);
+        }
+    }
+    return slope;
 }
 
 #ifdef STRAIGHT

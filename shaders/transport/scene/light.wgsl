@@ -19,13 +19,15 @@ struct Drawn {
     pdf: f32,
     // Where the light's texture is looked up.
     point: SurfacePoint,
+    // The unit normal of an area light there.
+    normal: vec3f,
     lit: bool,
 }
 
 // The largest float below one.
 const BELOW_ONE: f32 = 0.99999994;
 
-const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, SurfacePoint(vec3f(0.0), vec2f(0.0), 0u, vec2f(0.0)), false);
+const DARK: Drawn = Drawn(0u, vec3f(0.0), 0.0, 0.0, 0.0, SurfacePoint(vec3f(0.0), vec2f(0.0), 0u, vec2f(0.0)), vec3f(0.0), false);
 
 // Samples a light and a direction towards it from `p`.
 fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
@@ -39,7 +41,7 @@ fn light_sample(p: vec3f, sampler: ptr<function, Sampler>) -> Drawn {
     } else if is_light(record.kind, LIGHT_PROJECTOR) {
         drawn = sample_projector(record, p);
     } else if is_light(record.kind, LIGHT_DIRECTIONAL) {
-        drawn = Drawn(0u, -record.direction.xyz, FAR, 1.0, 0.0, DARK.point, true);
+        drawn = Drawn(0u, -record.direction.xyz, FAR, 1.0, 0.0, DARK.point, vec3f(0.0), true);
     } else if is_light(record.kind, LIGHT_AREA) {
         drawn = sample_area(record, p, vec2f(u, v), sampler);
     } else if is_light(record.kind, LIGHT_ENVMAP) {
@@ -92,12 +94,13 @@ fn sample_point(record: Light, p: vec3f) -> Drawn {
     var weight = 1.0 / square;
     var uv = vec2f(0.0);
     if is_light(record.kind, LIGHT_SPOT) {
-        weight *= spot_falloff(record, direction);
+        weight *= spot_falloff(record, direction).x;
         if record.light_texture != NONE {
             uv = picture_uv(record, transform_point(record.to_local, p), 0.5);
         }
     }
-    return Drawn(0u, direction, distance, weight, 0.0, surface_point_new(vec3f(0.0), uv), weight > 0.0 && is_finite(weight));
+    let lit = weight > 0.0 && is_finite(weight);
+    return Drawn(0u, direction, distance, weight, 0.0, surface_point_new(vec3f(0.0), uv), vec3f(0.0), lit);
 }
 
 // Where a point in the frame of a spot or a projector lies in its picture. `half` is 1/2, or -1/2 for a picture that is
@@ -118,22 +121,23 @@ fn sample_projector(record: Light, p: vec3f) -> Drawn {
     let distance = sqrt(dot(to, to));
     // Over the cosine, which is local z / distance.
     let weight = PI * distance / (local.z * local.z * local.z);
-    let inside = all(uv >= vec2f(0.0)) && all(uv <= vec2f(1.0));
-    return Drawn(0u, to / distance, distance, weight, 0.0, surface_point_new(vec3f(0.0), uv), inside && is_finite(weight));
+    let lit = all(uv >= vec2f(0.0)) && all(uv <= vec2f(1.0)) && is_finite(weight);
+    return Drawn(0u, to / distance, distance, weight, 0.0, surface_point_new(vec3f(0.0), uv), vec3f(0.0), lit);
 }
 
 // Share of a spot light's intensity opposite to `direction`: one within the beam, then falling linearly with the
-// angle, as in Mitsuba, to zero at the cutoff.
-fn spot_falloff(record: Light, direction: vec3f) -> f32 {
+// angle, as in Mitsuba, to zero at the cutoff; and its derivative by the cosine of that angle.
+fn spot_falloff(record: Light, direction: vec3f) -> vec2f {
     let cosine = -dot(record.direction.xyz, direction);
     if cosine >= record.cos_beam {
-        return 1.0;
+        return vec2f(1.0, 0.0);
     }
     if cosine <= record.direction.w {
-        return 0.0;
+        return vec2f(0.0);
     }
     let cutoff = arc_cosine(record.direction.w);
-    return (cutoff - arc_cosine(cosine)) / (cutoff - arc_cosine(record.cos_beam));
+    let width = cutoff - arc_cosine(record.cos_beam);
+    return vec2f((cutoff - arc_cosine(cosine)) / width, 1.0 / (width * sqrt(1.0 - cosine * cosine)));
 }
 
 // Columns and rows of the environment map's sampling table: each of its cells lies between four texels.
@@ -164,7 +168,7 @@ fn sample_envmap(u: vec2f) -> Drawn {
     // u = atan2(x, -z) / 2 pi
     let local = vec3f(azimuth.y * polar.y, polar.x, -azimuth.x * polar.y);
     let pdf = envmap_stencil_pdf(env_cell(scene.env_size, cell, vec2f(fx, fy)), polar.y);
-    return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / pdf, pdf, DARK.point, pdf > 0.0);
+    return Drawn(0u, unit(from_environment(local)), FAR, 1.0 / pdf, pdf, DARK.point, vec3f(0.0), pdf > 0.0);
 }
 
 // Samples a number in [0, 1) whose pdf is linear from `a` to `b`, both positive.

@@ -1,6 +1,8 @@
 // How points of surfaces move with the parameters of their places: the derivatives by these (docs/method.md, section 21), of
-// points that slide along the rays that meet them; and those by the place of the camera, which moves the first ray.
+// points that follow their surfaces, and of those that slide along the rays that meet them; and those by the place of the camera,
+// which moves the first ray.
 
+#import bind/scene
 #import common/math
 #import transport/scene/records
 #import transport/scene/shape
@@ -8,15 +10,25 @@
 #import transport/scene/vertices
 
 #ifdef REPLAY
-#ifdef CHAINS
+#ifdef MOVES
 
-// Derivatives by what changes from point to point of a surface: the shading normal, the derivative of the point by u, and the
-// texture coordinates; and by the texel of the normal map.
+// Derivatives by what changes from point to point of a surface, or as it moves: the shading normal; the geometric normal, as long as
+// an area there has grown; the derivative of the point by u; the texture coordinates; and the texel of the normal map.
 struct Changes {
     by_normal: vec3f,
+    by_area: vec3f,
     by_tangent: vec3f,
     by_uv: vec2f,
     by_texel: vec3f,
+}
+
+fn no_changes() -> Changes {
+    return Changes(vec3f(0.0), vec3f(0.0), vec3f(0.0), vec2f(0.0), vec3f(0.0));
+}
+
+// The derivative by a vector along `n`, one over `scale` long, from `by` by its direction.
+fn direction_adjoint(n: vec3f, scale: f32, by: vec3f) -> vec3f {
+    return (by - n * dot(n, by)) * scale;
 }
 
 // The derivative by moving a point over its surface, from those by what changes there.
@@ -30,33 +42,49 @@ fn by_moving_over(hit: Hit, d: Changes) -> vec3f {
 // Degrees in radians.
 const RADIANS: f32 = PI / 180.0;
 
+// Where what a surface is moved by is recorded.
+fn motion_of(surface: u32) -> u32 {
+    return launch.motions_at + MOTION_UNITS * surface;
+}
+
 // Sends the derivatives by where a surface stands that a ray along `ray` meets: `by_p` is that by the point and `by_over` that by
 // moving it over the surface, which follows from `d`, those by what changes there. The point slides along the ray, which is held:
 // what the surface does across its normal alone moves it, and the surface moves under it.
 fn moved_adjoint(hit: Hit, ray: vec3f, by_p: vec3f, by_over: vec3f, d: Changes) {
     let across = hit.normal * (dot(ray, by_p + by_over) / dot(hit.normal, ray));
-    followed_adjoint(hit, across - by_over, d);
+    followed_adjoint(motion_record(motion_of(hit.surface)), hit, derivatives(hit).dp_du, across - by_over, d);
 }
 
-// Sends the derivatives by what moves the camera of this sensor, from those by the origin and by the direction of its ray.
-fn moved_ray_adjoint(sensor: u32, origin: vec3f, ray: vec3f, by_origin: vec3f, by_direction: vec3f) {
-    let motion = motion_record(settings.surfaces + sensor);
-    let d = Changes(vec3f(0.0), by_direction, vec2f(0.0), vec3f(0.0));
-    send(place_adjoint(motion, origin, ray, ray, by_origin, d), NONE);
+// Sends the derivatives by what moves the camera of this sensor, from those by a point of its ray and by the ray's direction.
+fn moved_ray_adjoint(sensor: u32, p: vec3f, ray: vec3f, by_p: vec3f, by_direction: vec3f) {
+    let motion = motion_record(launch.sensor_motions_at + MOTION_UNITS * sensor);
+    var d = no_changes();
+    d.by_tangent = by_direction;
+    send(place_adjoint(motion, p, ray, ray, ray, by_p, d), NONE);
 }
 
-// Sends the derivatives of a point that follows its surface; `by_p` is that by the point.
-fn followed_adjoint(hit: Hit, by_p: vec3f, d: Changes) {
-    let motion = motion_record(hit.surface);
+// Sends the derivatives of a point that follows its surface, or a light; `along` is the derivative by u and `by_p` that by the
+// point.
+fn followed_adjoint(motion: Motion, hit: Hit, along: vec3f, by_p: vec3f, d: Changes) {
     var sent: Sent;
     if motion.vertices != NONE {
-        sent = moved_triangle_adjoint(hit, motion.vertices, by_p, d.by_normal, d.by_tangent);
+        sent = moved_triangle_adjoint(motion, hit, by_p, d);
     } else if motion.normals != NONE {
         sent = turned_normal_adjoint(hit, motion.normals, d.by_normal);
     } else {
-        sent = place_adjoint(motion, hit.point.p, hit.shading, derivatives(hit).dp_du, by_p, d);
+        sent = place_adjoint(motion, hit.point.p, hit.shading, hit.normal, along, by_p, d);
     }
     send(sent, motion.relief);
+}
+
+// Whether any parameter of what moves a surface, a light or a camera is optimised.
+fn motion_is_wanted(motion: Motion) -> bool {
+    let of_place = is_wanted(motion.translate) || is_wanted(motion.rotate) || is_wanted(motion.scale);
+    return of_place || is_wanted(motion.vertices) || is_wanted(motion.normals);
+}
+
+fn is_wanted(slot: u32) -> bool {
+    return slot != NONE && parameter_tuned(slot);
 }
 
 // Sends derivatives; those by vertices that heights displace, from the one of the number `relief` on, to four heights each.
@@ -65,7 +93,7 @@ fn send(sent: Sent, relief: u32) {
     for (var i = 0u; i < 3u * parts; i++) {
         let k = i / parts;
         let slot = sent.slots[k];
-        if slot == NONE || !parameter_tuned(slot) {
+        if !is_wanted(slot) {
             continue;
         }
         var first = sent.first[k];
@@ -81,20 +109,22 @@ fn send(sent: Sent, relief: u32) {
     }
 }
 
-// The derivatives by the parts of the place of a surface or a camera, from those by a point of it, by the unit normal there and
-// by the vector `along` it.
-fn place_adjoint(motion: Motion, p: vec3f, normal: vec3f, along: vec3f, by_p: vec3f, d: Changes) -> Sent {
+// The derivatives by the parts of the place of a surface, a light or a camera, from those by a point of it, by the unit normals
+// there, `normal` that of shading and `area` the geometric one, and by the vector `along` it.
+fn place_adjoint(motion: Motion, p: vec3f, normal: vec3f, area: vec3f, along: vec3f, by_p: vec3f, d: Changes) -> Sent {
     let arm = p - motion.origin;
-    let by_normal = d.by_normal - normal * dot(normal, d.by_normal);
+    let by_normal = direction_adjoint(normal, 1.0, d.by_normal);
     // How a change of the rotation's vector turns what it has turned, transposed.
-    let torque = cross(arm, by_p) + cross(normal, by_normal) + cross(along, d.by_tangent);
-    let once = cross(motion.radians, torque);
+    let turning = cross(arm, by_p) + cross(normal, by_normal) + cross(area, d.by_area) + cross(along, d.by_tangent);
+    let once = cross(motion.radians, turning);
     let twice = cross(motion.radians, once);
-    let by_radians = torque + (twice * motion.sines.z - once * motion.sines.y);
-    // A normal shrinks along its own axis.
+    let by_radians = turning + (twice * motion.sines.z - once * motion.sines.y);
+    // A normal shrinks along its own axis, an area across an axis grows with the two others.
     var by_scale = unturned(motion, arm) * unturned(motion, by_p);
     by_scale -= unturned(motion, normal) * unturned(motion, by_normal);
     by_scale += unturned(motion, along) * unturned(motion, d.by_tangent);
+    let by_growth = unturned(motion, area) * unturned(motion, d.by_area);
+    by_scale += (by_growth.x + by_growth.y + by_growth.z) - by_growth;
     return Sent(
         vec3u(motion.translate, motion.rotate, motion.scale),
         vec3u(0u),
@@ -109,6 +139,44 @@ fn unturned(motion: Motion, v: vec3f) -> vec3f {
     return v - once * motion.sines.x + cross(motion.radians, once) * motion.sines.y;
 }
 
+#ifdef TRAILS
+
+// A point of a surface and how it hangs there.
+struct Anchor {
+    hit: Hit,
+    // The derivative by u.
+    along: vec3f,
+    // Where what moves it is recorded.
+    motion: u32,
+    // Whether the camera sees it, by a ray in this direction, which it stays on.
+    seen: bool,
+    ray: vec3f,
+}
+
+// Whether derivatives by what moves a point are needed, or by the camera of this sensor if that sees it.
+fn anchor_is_wanted(anchor: Anchor, sensor: u32) -> bool {
+    let camera = motion_record(launch.sensor_motions_at + MOTION_UNITS * sensor);
+    return motion_is_wanted(motion_record(anchor.motion)) || anchor.seen && motion_is_wanted(camera);
+}
+
+// Sends the derivatives by what moves a point, and by the camera of this sensor if that sees it: from those by the point, by the
+// direction of the camera's ray, and by what changes there.
+fn anchor_adjoint(anchor: Anchor, sensor: u32, by_p: vec3f, by_ray: vec3f, by: Changes) {
+    var by_point = by_p;
+    if anchor.seen {
+        // The ray holds the point: what the surface does across its normal alone moves it, and the surface moves under it.
+        let over = by_moving_over(anchor.hit, by);
+        let across = anchor.hit.normal * (dot(anchor.ray, by_p + over) / dot(anchor.hit.normal, anchor.ray));
+        moved_ray_adjoint(sensor, anchor.hit.point.p, anchor.ray, by_p + over - across, by_ray);
+        by_point = across - over;
+    }
+    let motion = motion_record(anchor.motion);
+    if motion_is_wanted(motion) {
+        followed_adjoint(motion, anchor.hit, anchor.along, by_point, by);
+    }
+}
+
+#endif
 #endif
 #endif
 #endif

@@ -92,7 +92,7 @@ fn triangle_derivatives(place: u32) -> Derivatives {
     return Derivatives(scale * (second.y * ab - first.y * ac), scale * (first.x * ac - second.x * ab));
 }
 
-#ifdef CHAINS
+#ifdef MOVES
 
 // How a surface changes from point to point: the derivatives by moving over it. The columns of matrices are the rows of
 // Rust: times a derivative they give that by the point.

@@ -110,7 +110,7 @@ fn texture_value(index: u32, point: SurfacePoint) -> vec3f {
     return texture_eval(stencil(index, point));
 }
 
-#ifdef RELIEFS
+#ifdef SLOPES
 
 // The stencils of a texture's derivatives by u and by v.
 struct TextureSlopes {
@@ -141,6 +141,24 @@ fn texture_slopes(record: Texture, uv: vec2f) -> TextureSlopes {
     return slopes;
 }
 
+#ifdef MOVES
+
+// The derivatives by the texture coordinates, from those by what a texture has there: of bitmaps alone, others have no slopes.
+fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
+    let record = texture_record(index);
+    if !BITMAPS || record.kind != TEXTURE_BITMAP {
+        return vec2f(0.0);
+    }
+    let slopes = texture_slopes(record, uv);
+    let at = slopes.by_u;
+    var by_weights: vec4f;
+    for (var k = 0u; k < at.count; k++) {
+        by_weights[k] = dot(stencil_texel(at, at.texels[k]), d);
+    }
+    return vec2f(dot(by_weights, slopes.by_u.weights), dot(by_weights, slopes.by_v.weights));
+}
+
+#endif
 #endif
 
 // The texels of an image at `uv`: bilinear between texel centres, or nearest.
@@ -171,8 +189,8 @@ fn image_texel(record: Texture, at: vec2f) -> u32 {
 
 // The value at a stencil. One channel is repeated.
 fn texture_eval(at: TextureStencil) -> vec3f {
-#ifdef CHAINS
-    // In a loop, which compilers write out once: chains look up much.
+#ifdef MOVES
+    // In a loop, which compilers write out once: what follows points that move looks up much.
     var sum = vec3f(0.0);
     for (var k = 0u; k < min(at.count, 4u); k++) {
         sum += stencil_texel(at, at.texels[k]) * at.weights[k];

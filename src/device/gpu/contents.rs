@@ -30,11 +30,13 @@ impl Leaves {
     const SOLIDS: u32 = 1024;
     /// Chains of smooth glass and mirrors, of which a replay moves the points.
     const CHAINS: u32 = 2048;
-    /// Shapes along these that a run moves.
+    /// Shapes, lights and cameras that a run moves.
     const MOTIONS: u32 = 4096;
+    /// Points between which paths go, of which a replay follows how they move with these.
+    const TRAILS: u32 = 8192;
 
     /// What shaders call them, in the order of their bits.
-    const NAMES: [&'static str; 13] = [
+    const NAMES: [&'static str; 14] = [
         "CONDUCTORS",
         "DIELECTRICS",
         "PLASTICS",
@@ -48,6 +50,7 @@ impl Leaves {
         "SOLIDS",
         "CHAINS",
         "MOTIONS",
+        "TRAILS",
     ];
     /// All of them.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
@@ -58,6 +61,7 @@ impl Leaves {
             Self::RELIEFS => Self(Self::RELIEFS | Self::TANGENTS),
             Self::CHAINS => Self(0).with_chains(),
             Self::MOTIONS => Self(0).with_motions(),
+            Self::TRAILS => Self(0).with_trails(),
             Self::STRAIGHT => Self(Self::STRAIGHT | Self::DISCRETE),
             one => Self(one),
         })
@@ -105,17 +109,31 @@ impl Leaves {
         Self(self.0 | Self::MOTIONS).with_chains()
     }
 
+    /// With what moving shapes beside rough BSDFs needs.
+    fn with_trails(self) -> Self {
+        Self(self.0 | Self::MOTIONS | Self::TRAILS | Self::TANGENTS)
+    }
+
     /// What the preprocessor is told.
     pub(super) fn defines(self) -> impl Iterator<Item = &'static str> {
         let names = Self::NAMES.into_iter().enumerate();
         let named = names.filter(move |(i, _)| self.0 >> i & 1 == 1).map(|(_, name)| name);
         // A scene whose surfaces are diffuse or let light pass needs no models.
-        let others = Self::DISCRETE | Self::STRAIGHT | Self::ATTRIBUTES | Self::SOLIDS;
+        let others = Self::DISCRETE
+            | Self::STRAIGHT
+            | Self::ATTRIBUTES
+            | Self::SOLIDS
+            | Self::TANGENTS
+            | Self::MOTIONS
+            | Self::TRAILS;
         let models = self.0 & !others != 0;
-        let slopes = self.0 & Self::CHAINS != 0;
+        let has = |any: u32| self.0 & any != 0;
         named
             .chain(models.then_some("MODELS"))
-            .chain(slopes.then_some("ENVIRONMENT_SLOPES"))
+            .chain(has(Self::CHAINS).then_some("ENVIRONMENT_SLOPES"))
+            // What changes from point to point of a surface, and what depends on directions.
+            .chain(has(Self::CHAINS | Self::TRAILS).then_some("MOVES"))
+            .chain(has(Self::RELIEFS | Self::TRAILS).then_some("SLOPES"))
     }
 }
 
@@ -146,7 +164,8 @@ impl Contents {
             leaves: match (paths.attached, paths.rest.motions.is_empty()) {
                 (true, true) => Leaves::of(bsdfs).with_chains(),
                 (true, false) => Leaves::of(bsdfs).with_motions(),
-                (false, _) => Leaves::of(bsdfs),
+                (false, true) => Leaves::of(bsdfs),
+                (false, false) => Leaves::of(bsdfs).with_trails(),
             },
             bvh: !paths.bvh.nodes.is_empty(),
             media: !paths.media.is_empty(),

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::adapters::{AdapterSummary, WIDE_ATOMICS};
+use super::records::{Elements, Launch};
 use super::shaders::{Access, Binding, Kernel};
 use crate::device::{DeviceError, Result};
 
@@ -69,7 +70,7 @@ impl Context {
         }));
         let work = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("work"),
-            size: 256,
+            size: size_of::<Launch>().max(size_of::<Elements>()) as u64,
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });

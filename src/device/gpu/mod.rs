@@ -305,9 +305,6 @@ impl Device for Gpu {
                     .into(),
             ));
         }
-        if let Some(why) = motion::refusal(&resident.transport, &params) {
-            return Err(DeviceError::Unavailable(why));
-        }
         let plan = Plan::new(&shapes, self.room_of(adjoint_kernel(&resident.transport), accumulation));
         let names: Vec<String> = params.parameters.iter().map(|p| p.path.clone()).collect();
         plan.check_fits(&names, &shapes, &self.context.summary, accumulation)?;

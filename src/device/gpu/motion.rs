@@ -1,5 +1,7 @@
-//! Shapes and cameras that a run moves: after a step the host reads the few values that tell where they stand, moves records and
+//! Shapes, lights and cameras that a run moves: after a step the host reads the few values that tell where they stand, moves records and
 //! the BVH as it does for the CPU, and uploads them again.
+
+use std::ops::Range;
 
 use super::paths::PathPasses;
 use super::plan::shapes;
@@ -7,29 +9,12 @@ use super::records::{DisplacedRecord, MotionRecord};
 use super::{Gpu, Passes};
 use crate::device::Result;
 use crate::each::EachEntry;
-use crate::params::{ParamSet, Parameter};
-use crate::resident::Transport;
 use crate::resident::layout::NONE;
 use crate::resident::motion::Motion;
 use crate::resident::paths::PathScene;
+use crate::resident::vertices::Vertices;
 use crate::transport::scene::bsdf::local::inner;
 use crate::transport::scene::motion::{RADIANS, sines};
-
-/// Why what a run moves has no derivatives on this device; None where it has, or nothing moves.
-pub(super) fn refusal(transport: &Transport, params: &ParamSet) -> Option<String> {
-    let moves = |p: &Parameter| p.quantity.moves() && p.tuning.is_some();
-    let Transport::Paths(scene) = transport else {
-        return None;
-    };
-    if !params.parameters.iter().any(moves) {
-        return None;
-    }
-    (!scene.attached).then(|| {
-        "shapes, lights and cameras that move (`to_world`, vertices, a `displacement`) are differentiated on the CPU only; use \
-         --device cpu, or the integrator `prb_attached`, by which a GPU moves cameras, smooth glass and mirrors"
-            .into()
-    })
-}
 
 impl Gpu {
     /// Moves shapes and cameras to where their parameters say, if a step may have moved them or `all` may have changed.
@@ -59,10 +44,13 @@ impl Gpu {
 /// What the adjoint needs of what moves; nothing where all stands still.
 #[derive(Default)]
 pub(super) struct Motions {
-    /// Of all surfaces, and behind them of all sensors.
-    pub of_all: Vec<MotionRecord>,
+    pub of_surfaces: Vec<MotionRecord>,
+    pub of_lights: Vec<MotionRecord>,
+    pub of_sensors: Vec<MotionRecord>,
     /// The vertices that heights displace, mesh by mesh.
     pub displaced: Vec<DisplacedRecord>,
+    /// The triangles around the vertices of smooth meshes, mesh by mesh: see [`MotionRecord::around`].
+    pub around: Vec<u32>,
 }
 
 impl Motions {
@@ -72,31 +60,59 @@ impl Motions {
         if scene.rest.motions.is_empty() {
             return motions;
         }
-        let first_sensor = scene.surfaces.len() + scene.lights.len();
-        for number in (0..scene.surfaces.len()).chain(first_sensor..first_sensor + sensors) {
-            let motion = scene.rest.motions.get(number).and_then(Option::as_ref);
-            let mut record = record(scene, motion, values);
+        let motion = |number: usize| scene.rest.motions.get(number).and_then(Option::as_ref);
+        let [surfaces, lights] = [scene.surfaces.len(), scene.lights.len()];
+        for motion in (0..surfaces).map(motion) {
+            let record = record(motion, values);
             let mesh = motion.and_then(|motion| scene.rest.meshes.get(motion.mesh as usize));
-            if let Some(relief) = mesh.and_then(|mesh| mesh.relief.as_ref()) {
-                record.relief = motions.displaced.len() as u32;
-                motions.displaced.extend((0..relief.count()).map(|vertex| {
-                    let (_, along, at) = relief.of(vertex);
-                    DisplacedRecord {
-                        along,
-                        padding: 0,
-                        texels: at.texels,
-                        weights: at.weights,
-                    }
-                }));
-            }
-            motions.of_all.push(record);
+            let record = mesh.map_or(record, |mesh| motions.follow(mesh, record));
+            motions.of_surfaces.push(record);
         }
+        let first_sensor = surfaces + lights;
+        let others = |numbers: Range<usize>| numbers.map(|number| record(motion(number), values)).collect();
+        motions.of_lights = others(surfaces..first_sensor);
+        motions.of_sensors = others(first_sensor..first_sensor + sensors);
         motions
+    }
+
+    /// Adds what the vertices of a mesh follow; `record` is that of its surface.
+    fn follow(&mut self, mesh: &Vertices, record: MotionRecord) -> MotionRecord {
+        let mut record = MotionRecord {
+            vertices: mesh.slot,
+            ..record
+        };
+        if let Some(relief) = &mesh.relief {
+            record.relief = self.displaced.len() as u32;
+            self.displaced.extend((0..relief.count()).map(|vertex| {
+                let (rest, along, at) = relief.of(vertex);
+                DisplacedRecord {
+                    along,
+                    padding_0: 0,
+                    rest,
+                    padding_1: 0,
+                    texels: at.texels,
+                    weights: at.weights,
+                }
+            }));
+        }
+        if let Some(around) = &mesh.around {
+            let first = self.around.len();
+            record.around = first as u32;
+            let lists = first + around.vertices() + 1;
+            let mut others = Vec::new();
+            for vertex in 0..around.vertices() {
+                self.around.push((lists + others.len()) as u32);
+                others.extend_from_slice(around.of(vertex as u32).as_flattened());
+            }
+            self.around.push((lists + others.len()) as u32);
+            self.around.extend(others);
+        }
+        record
     }
 }
 
 /// How something is moved that has the values of its parameters.
-fn record(scene: &PathScene, motion: Option<&Motion>, values: &[&[f32]]) -> MotionRecord {
+fn record(motion: Option<&Motion>, values: &[&[f32]]) -> MotionRecord {
     let still = MotionRecord {
         translate: NONE,
         rotate: NONE,
@@ -104,6 +120,7 @@ fn record(scene: &PathScene, motion: Option<&Motion>, values: &[&[f32]]) -> Moti
         vertices: NONE,
         normals: NONE,
         relief: NONE,
+        around: NONE,
         ..bytemuck::Zeroable::zeroed()
     };
     let Some(motion) = motion else { return still };
@@ -123,11 +140,6 @@ fn record(scene: &PathScene, motion: Option<&Motion>, values: &[&[f32]]) -> Moti
         scale: motion.scale,
         scale_channels: if motion.round { 1 } else { 3 },
         origin: [0, 1, 2].each(|a: usize| motion.pivot[a] + shift[a]),
-        vertices: scene
-            .rest
-            .meshes
-            .get(motion.mesh as usize)
-            .map_or(NONE, |mesh| mesh.slot),
         radians,
         normals: motion.normals,
         factors: three(motion.scale, 1.0),

@@ -372,6 +372,9 @@ impl Gpu {
                 rooms_at: arrays.places.rooms,
                 motions_at: arrays.places.motions,
                 displaced_at: arrays.places.displaced,
+                light_motions_at: arrays.places.light_motions,
+                sensor_motions_at: arrays.places.sensor_motions,
+                around_at: arrays.places.around,
                 environment_at: arrays.environment_at,
                 coats_at: arrays.coats_at,
                 ..launch

@@ -47,6 +47,9 @@ pub(super) struct Places {
     pub rooms: u32,
     pub motions: u32,
     pub displaced: u32,
+    pub light_motions: u32,
+    pub sensor_motions: u32,
+    pub around: u32,
 }
 
 /// A scene of paths and its buffers.
@@ -162,8 +165,11 @@ fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Moti
         distance_grids: packed.add(&scene.distances.grids),
         distances: packed.add(&distances),
         rooms: packed.add(&rooms),
-        motions: packed.add(&motions.of_all),
+        motions: packed.add(&motions.of_surfaces),
         displaced: packed.add(&motions.displaced),
+        light_motions: packed.add(&motions.of_lights),
+        sensor_motions: packed.add(&motions.of_sensors),
+        around: packed.add(&in_groups::<u32, 4>(&motions.around)),
     };
     (packed, places)
 }

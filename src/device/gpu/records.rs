@@ -148,25 +148,31 @@ pub struct Launch {
     /// Factor on what rays send to the places of their cameras, a power of two: about the world units in a unit of a pose's
     /// translation, so that sums in whole numbers know no unit of length.
     pub view_length: f32,
-    /// Where the records of what moves begin, in units of 16 bytes.
+    /// Where the records of what moves begin, in units of 16 bytes: those of surfaces, of vertices that heights displace, of lights
+    /// and of cameras; and the triangles around vertices.
     pub motions_at: u32,
-    /// And those of the vertices that heights displace.
     pub displaced_at: u32,
+    pub light_motions_at: u32,
+    pub sensor_motions_at: u32,
+    pub around_at: u32,
+    pub padding: u32,
 }
 
 /// A vertex that heights displace.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct DisplacedRecord {
-    /// Its way for a height of one.
+    /// Its way for a height of one, and where it is at height zero.
     pub along: [f32; 3],
-    pub padding: u32,
+    pub padding_0: u32,
+    pub rest: [f32; 3],
+    pub padding_1: u32,
     /// The texels around it, and their weights.
     pub texels: [u32; 4],
     pub weights: [f32; 4],
 }
 
-/// How a surface or a camera is moved: [`crate::resident::motion::Motion`], with what follows from the parameters' values. Parameters are
+/// How a surface, a light or a camera is moved: [`crate::resident::motion::Motion`], with what follows from the parameters' values. Parameters are
 /// [`NONE`] where there is none.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
@@ -190,7 +196,9 @@ pub struct MotionRecord {
     pub relief: u32,
     /// Of the angle x: sin x / x, (1 − cos x) / x² and (x − sin x) / x³.
     pub sines: [f32; 3],
-    pub padding_sines: u32,
+    /// Of a smooth mesh, where the lists of the triangles around its vertices begin, in words: for each vertex and behind the last
+    /// one the place of its first triangle, then the two other vertices of each.
+    pub around: u32,
 }
 
 /// Codes of [`Launch::exposure`].

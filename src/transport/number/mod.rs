@@ -2,10 +2,9 @@
 //!
 //! Branches depend on values only; random draws and geometry are f32 and converted by [`Number::lift`]. f32 is the CPU
 //! device, f64 the oracle of the tests, [`dual::Dual`] gives forward-mode derivatives and [`tape::Recorded`]
-//! conventional reverse-mode ones. A [`jet::Jet`] over any of them has several derivatives at once.
+//! conventional reverse-mode ones.
 
 pub mod dual;
-pub mod jet;
 pub mod rgb;
 pub mod tape;
 

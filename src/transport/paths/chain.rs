@@ -7,7 +7,7 @@ use super::path_state::PathState;
 use super::radiative::Incident;
 use super::volpath::Walk;
 use crate::each::EachEntry;
-use crate::resident::layout::{LightRecord, NONE, background, leaf, texture};
+use crate::resident::layout::{LightRecord, NONE, background, leaf};
 use crate::transport::lookup::background::env_slope;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -25,7 +25,7 @@ use crate::transport::scene::motion::{
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, SurfacePoint};
 use crate::transport::scene::tangent::derivatives;
-use crate::transport::scene::texture::{stencil, texture_adjoint, texture_eval, texture_slopes, texture_value};
+use crate::transport::scene::texture::{picture_slopes, stencil, texture_adjoint, texture_value};
 
 /// The vertices that a replay has passed since the camera, on smooth glass, mirrors and diffuse planes. What is seen along the
 /// chain leaves its derivatives at the vertex before it, and all go back at once.
@@ -214,16 +214,6 @@ impl<N: Number> CameraRay<N> {
     }
 }
 
-/// The derivatives by the texture coordinates, from those by what a texture has there: of bitmaps alone, others have no slopes.
-#[inline]
-fn picture_slopes<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, number: u32, hit: &Hit, d: Rgb<N>) -> [N; 2] {
-    let record = &scene.textures[number as usize];
-    if record.kind != texture::BITMAP {
-        return [N::lift(0.0); 2];
-    }
-    texture_slopes(record, hit.point.uv).each(|slope| (texture_eval(fields.integrand(slope.slot), &slope) * d).sum())
-}
-
 /// Sends the derivatives by where a surface stands that a ray, which stays, meets.
 #[inline(never)]
 fn send_motion<N: Number, F: Fields<N>, S: Sink<N>>(
@@ -310,7 +300,13 @@ impl<N: Number> Link<N> {
     /// Of a diffuse vertex, the derivatives by way of the reflectance there.
     pub(super) fn by_picture<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> ByMoved<N> {
         let reflectance = scene.leaves[self.leaf].first_texture;
-        let uv = picture_slopes(scene, fields, reflectance, &self.at.hit, self.by_reflectance);
+        let uv = picture_slopes(
+            scene,
+            |slot| fields.integrand(slot),
+            reflectance,
+            self.at.hit.point.uv,
+            self.by_reflectance,
+        );
         ByMoved { uv, ..ByMoved::zero() }
     }
 
@@ -421,7 +417,7 @@ impl<N: Number> Link<N> {
         let sign = N::lift(2.0 * normal.sign);
         let by_texel = Rgb([local[0] * sign, local[1] * sign, local[2] * N::lift(2.0)]);
         texture_adjoint(&stencil(scene, relief, &at.hit.point), by_texel, sink);
-        by.uv = picture_slopes(scene, fields, relief, &at.hit, by_texel);
+        by.uv = picture_slopes(scene, |slot| fields.integrand(slot), relief, at.hit.point.uv, by_texel);
         by
     }
 
@@ -546,7 +542,13 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let [first, _] = at.side(scene);
         let by_reflectance = diffuse_adjoint(lift(wo), d);
         let reflectance = scene.leaves[first as usize].first_texture;
-        let by_uv = picture_slopes(scene, fields, reflectance, &at.hit, by_reflectance);
+        let by_uv = picture_slopes(
+            scene,
+            |slot| fields.integrand(slot),
+            reflectance,
+            at.hit.point.uv,
+            by_reflectance,
+        );
         self.meet_light(Some((&at.hit, by_uv)), [N::lift(0.0); 3]);
     }
 
@@ -560,7 +562,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let mut by_uv = [N::lift(0.0); 2];
         if record.texture != NONE {
             let d = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor) * light_color(fields, record);
-            by_uv = picture_slopes(scene, fields, record.texture, hit, d);
+            by_uv = picture_slopes(scene, |slot| fields.integrand(slot), record.texture, hit.point.uv, d);
         }
         self.meet_light(Some((hit, by_uv)), [N::lift(0.0); 3]);
     }

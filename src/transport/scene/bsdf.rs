@@ -32,7 +32,7 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 use diffuse::{diffuse_adjoint, diffuse_eval, diffuse_pdf, diffuse_sample};
 use leaf::{Model, Values};
-use local::{Lobe, LobeSample};
+use local::{Lobe, LobeSample, torque};
 
 /// The share of samples that choose among leaves regardless of their weights, where weights may change: the derivative
 /// by a weight of zero is that of samples of the leaf.
@@ -463,7 +463,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
                 if relief_is_wanted(scene, leaf, point, sink) {
                     let (torque, value) = side.ask(leaf, |model| {
                         (
-                            model.torque(facing.wi, seen.wo, by_model),
+                            torque(facing.wi, seen.wo, model.gradients(facing.wi, seen.wo, by_model)),
                             model.eval(facing.wi, seen.wo),
                         )
                     });

@@ -170,6 +170,23 @@ pub fn texture_slopes(record: &TextureRecord, uv: [f32; 2]) -> [TextureStencil; 
     })
 }
 
+/// The derivatives by the texture coordinates, from those by what a texture has there: of bitmaps alone, others have no
+/// slopes.
+#[inline]
+pub fn picture_slopes<'a, N: Number + 'a>(
+    scene: &SceneView,
+    look: impl Fn(u32) -> &'a [N],
+    texture: u32,
+    uv: [f32; 2],
+    d: Rgb<N>,
+) -> [N; 2] {
+    let record = &scene.textures[texture as usize];
+    if record.kind != texture::BITMAP {
+        return [N::lift(0.0); 2];
+    }
+    texture_slopes(record, uv).each(|slope| (texture_eval(look(slope.slot), &slope) * d).sum())
+}
+
 /// The texels of an image at `uv`: bilinear between texel centres, or nearest.
 #[inline]
 fn image_stencil(record: &TextureRecord, uv: [f32; 2], at: &mut TextureStencil) {

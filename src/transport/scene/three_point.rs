@@ -3,8 +3,8 @@
 
 use super::beam::{Axes, Beam};
 use super::bsdf::factors;
-use super::bsdf::leaf::Model;
-use super::bsdf::local::{inner, lift, outer};
+use super::bsdf::leaf::{Model, Values};
+use super::bsdf::local::{Gradients, inner, lift, no_gradients, outer};
 use super::facing::turned;
 use super::interaction::Interaction;
 use super::motion::{
@@ -12,11 +12,10 @@ use super::motion::{
     moved_ray_adjoint, plus, scaled,
 };
 use super::records::{Fields, SceneView, Sink};
-use super::texture::{texture_eval, texture_slopes, texture_value};
+use super::texture::{picture_slopes, texture_eval, texture_slopes, texture_value};
 use crate::each::EachEntry;
-use crate::resident::layout::{LEAF_TEXTURES, leaf};
+use crate::resident::layout::{FactorRecord, LEAF_TEXTURES, LeafRecord, leaf};
 use crate::transport::number::Number;
-use crate::transport::number::jet::Jet;
 use crate::transport::number::rgb::Rgb;
 
 /// What a path goes to from a surface.
@@ -62,9 +61,6 @@ struct Sight<N> {
     t: [N; 3],
     n: [N; 3],
 }
-
-/// Variables of a surface's value: both local directions and the texture coordinates.
-const VARIABLES: usize = 8;
 
 impl<N: Number> Sight<N> {
     /// The unit vectors to both neighbours.
@@ -205,9 +201,7 @@ impl ThreePoints<'_> {
         }
         let [_, places] = self.places(scene, fields);
         let sight = self.sight(&places);
-        let by_value = self.value_slopes(scene, fields, d);
-        let [by_wi, by_wo] = [0, 3].each(|first| [0, 1, 2].each(|a| by_value[first + a]));
-        let local = [by_wi, by_wo];
+        let (local, by_uv) = self.value_slopes(scene, fields, d);
         let directions = sight.directions();
         // From local directions to the vectors to both neighbours and to the axes.
         let mut by_to = [0, 1].each(|k| {
@@ -242,7 +236,7 @@ impl ThreePoints<'_> {
         by_to[1] = minus(by_to[1], scaled(to, all * N::lift(falloff) / inner(to, to)));
         // Send them to what moves the points.
         let mut by_here = ByMoved::zero();
-        by_here.uv = [by_value[6], by_value[7]];
+        by_here.uv = by_uv;
         (by_here.normal, by_here.tangent) = (by_normal, by_along);
         if let Onwards::Surface(_) | Onwards::Point(..) = self.after {
             by_here.p = minus(by_here.p, by_to[1]);
@@ -270,38 +264,73 @@ impl ThreePoints<'_> {
         }
     }
 
-    /// The gradient of `d` · (value over what it is here).
+    /// The derivatives of `d` · (value over what it is here) by both local directions and by the texture coordinates.
     #[inline]
-    fn value_slopes<N: Number, F: Fields<N>>(&self, scene: &SceneView, fields: &F, d: Rgb<N>) -> [N; VARIABLES] {
+    fn value_slopes<N: Number, F: Fields<N>>(
+        &self,
+        scene: &SceneView,
+        fields: &F,
+        d: Rgb<N>,
+    ) -> (Gradients<N>, [N; 2]) {
         let look = |slot| fields.integrand(slot);
         let point = &self.at.hit.point;
-        let texture = |texture: u32| {
-            let value: Rgb<N> = texture_value(scene, look, texture, point);
-            let [by_u, by_v] =
-                texture_slopes(&scene.textures[texture as usize], point.uv).each(|at| texture_eval(look(at.slot), &at));
-            Rgb([0, 1, 2].each(|c| {
-                let mut jet = Jet::constant(value[c]);
-                (jet.slopes[6], jet.slopes[7]) = (by_u[c], by_v[c]);
-                jet
-            }))
-        };
-        let variables = |v: [f32; 3], first: usize| [0, 1, 2].each(|a| Jet::variable(N::lift(v[a]), first + a));
-        let value: Rgb<Jet<N, VARIABLES>> = seen_value(
-            scene,
-            self.at,
-            &texture,
-            variables(self.at.wi, 0),
-            variables(self.wo, 3),
-        );
-        let mut sum = [N::lift(0.0); VARIABLES];
+        let texture = |texture: u32| texture_value(scene, look, texture, point);
+        let [wi, wo] = [self.at.wi, self.wo].each(lift);
+        let value = seen_value(scene, self.at, &texture, wi, wo);
+        let mut by_value = Rgb::zero();
         for c in (0..3).filter(|&c| value[c].value() != 0.0) {
-            let scale = d[c] / value[c].value;
-            for i in 0..VARIABLES {
-                sum[i] += scale * value[c].slopes[i];
+            by_value[c] = d[c] / value[c];
+        }
+        let mut by_directions = no_gradients();
+        let mut by_uv = [N::lift(0.0); 2];
+        // Adds the derivatives by where a texture is looked up, from those by its value.
+        let mut look_up = |texture: u32, d: Rgb<N>| {
+            for (by, slope) in by_uv.iter_mut().zip(picture_slopes(scene, look, texture, point.uv, d)) {
+                *by += slope;
+            }
+        };
+        for leaf in self.at.leaves(scene) {
+            let (values, shares) = (leaf_values(leaf, &texture), factors(scene, leaf).iter());
+            let share = |factor: &FactorRecord| factor_share(factor, &texture);
+            let weight = shares
+                .clone()
+                .fold(N::lift(1.0), |weight, factor| weight * share(factor));
+            let by_leaf = by_value * Rgb::splat(weight);
+            let model = Model::new(leaf, scene.coats, &values);
+            let [from, to] = [wi, wo].each(|w| turned(leaf, leaf::TURNED, w));
+            let by = model.gradients(from, to, by_leaf);
+            by_directions = [0, 1].each(|k| plus(by_directions[k], turned(leaf, leaf::TURNED, by[k])));
+            let slopes = model.eval_adjoint(from, to, by_leaf);
+            for (i, slope) in slopes.iter().take(leaf.textures as usize).enumerate() {
+                look_up(leaf.first_texture + i as u32, *slope);
+            }
+            let value = (by_value * model.eval(from, to)).sum();
+            for (i, factor) in shares.clone().enumerate() {
+                let others = shares.clone().enumerate().filter(|(j, _)| *j != i);
+                let others = others.fold(N::lift(1.0), |product, (_, other)| product * share(other));
+                let slope = if factor.complement == 1 { -value } else { value };
+                look_up(factor.texture, Rgb([slope * others, N::lift(0.0), N::lift(0.0)]));
             }
         }
-        sum
+        (by_directions, by_uv)
     }
+}
+
+/// The values of a leaf's textures, of which `texture` returns one.
+#[inline]
+fn leaf_values<M: Number>(leaf: &LeafRecord, texture: &dyn Fn(u32) -> Rgb<M>) -> Values<M> {
+    let mut values = [Rgb::zero(); LEAF_TEXTURES];
+    for i in 0..leaf.textures as usize {
+        values[i] = texture(leaf.first_texture + i as u32);
+    }
+    values
+}
+
+/// A factor of a leaf's weight, likewise.
+#[inline]
+fn factor_share<M: Number>(factor: &FactorRecord, texture: &dyn Fn(u32) -> Rgb<M>) -> M {
+    let x = texture(factor.texture)[0];
+    if factor.complement == 1 { M::lift(1.0) - x } else { x }
 }
 
 /// The value of the smooth lobes where textures and local directions are numbers that may carry derivatives, of leaves
@@ -316,16 +345,11 @@ fn seen_value<M: Number>(
 ) -> Rgb<M> {
     let mut sum = Rgb::zero();
     for record in at.leaves(scene) {
-        let mut values = [Rgb::zero(); LEAF_TEXTURES];
-        for i in 0..record.textures as usize {
-            values[i] = texture(record.first_texture + i as u32);
-        }
+        let values = leaf_values(record, texture);
         let [wi, wo] = [wi, wo].each(|d| turned(record, leaf::TURNED, d));
         let mut value = Model::new(record, scene.coats, &values).eval(wi, wo);
         for factor in factors(scene, record) {
-            let x = texture(factor.texture)[0];
-            let share = if factor.complement == 1 { M::lift(1.0) - x } else { x };
-            value *= Rgb::splat(share);
+            value *= Rgb::splat(factor_share(factor, texture));
         }
         sum += value;
     }

@@ -132,15 +132,29 @@ fn rough_conductor_eval_adjoint(p: RoughConductor, wi: vec3f, wo: vec3f, d: vec3
     return out;
 }
 
-#ifdef RELIEFS
+#ifdef SLOPES
 
-// The derivative of rough_conductor_eval, weighted by `d`, by turning the directions.
-fn rough_conductor_torque(p: RoughConductor, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+// The gradients of rough_conductor_eval, weighted by `d`, by the directions.
+fn rough_conductor_gradients(p: RoughConductor, wi: vec3f, wo: vec3f, d: vec3f) -> Gradients {
     if wi.z <= 0.0 || wo.z <= 0.0 {
-        return vec3f(0.0);
+        return no_gradients();
     }
-    let along = microfacets_reflection_gradients(rough_conductor_facets(p), wi, wo);
-    return torque(wi, wo, along.wi, along.wo) * dot(d, rough_conductor_eval(p, wi, wo));
+    let cosine = mirror_cosine(wi, wo);
+    let facets = rough_conductor_facets(p);
+    let weight = d * p.specular * microfacets_reflection(facets, wi, wo);
+    var sum = vec2f(0.0);
+    for (var c = 0u; c < 3u; c++) {
+        sum += weight[c] * fresnel_conductor_slope(cosine, p.eta[c], p.k[c]);
+    }
+    return mirror_gradients(wi, wo, microfacets_reflection_gradients(facets, wi, wo), sum.x, sum.y);
+}
+
+// The gradients by the directions of what microfacets mirror: `along` are those of the logarithm of what they would if
+// they reflected all light, `value` what they do, and `by_cosine` its derivative by mirror_cosine.
+fn mirror_gradients(wi: vec3f, wo: vec3f, along: Gradients, value: f32, by_cosine: f32) -> Gradients {
+    // The cosine is half of the length of the sum of both.
+    let turning = 0.5 * by_cosine * halfway(wi, wo);
+    return Gradients(turning + along.wi * value, turning + along.wo * value);
 }
 
 #endif

@@ -274,32 +274,46 @@ fn dielectric_refraction_slopes(facets: Microfacets, eta: f32, wi: vec3f, wo: ve
     return vec4f(passed * value.xyz, select(by_e, -by_e * e * e, wi.z < 0.0));
 }
 
-#ifdef RELIEFS
+#ifdef SLOPES
 
-// The derivative of rough_dielectric_eval, weighted by `d`, by turning the directions.
-fn rough_dielectric_torque(p: RoughDielectric, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
-    let value = dot(d, rough_dielectric_eval(p, wi, wo));
+// The gradients of rough_dielectric_eval, weighted by `d`, by the directions.
+fn rough_dielectric_gradients(p: RoughDielectric, wi: vec3f, wo: vec3f, d: vec3f) -> Gradients {
     let facets = rough_dielectric_facets(p);
     if wi.z * wo.z > 0.0 {
-        let i = above(wi, wi);
-        let o = above(wi, wo);
-        let along = microfacets_reflection_gradients(facets, i, o);
-        return torque(i, o, along.wi, along.wo) * value;
+        return dielectric_reflection_gradients(facets, p.eta, wi, wo, dot(d, p.reflection));
     }
-    return refraction_torque(facets, p.eta, wi, wo) * value;
+    return dielectric_refraction_gradients(facets, p.eta, wi, wo, dot(d, p.transmission));
 }
 
-// The derivative of the logarithm of dielectric_refraction by turning the directions; zero where they are on one side.
-fn refraction_torque(facets: Microfacets, eta: f32, wi: vec3f, wo: vec3f) -> vec3f {
+// The gradients by the directions, which are on one side, of what a rough interface reflects, times `factor`.
+fn dielectric_reflection_gradients(facets: Microfacets, eta: f32, wi: vec3f, wo: vec3f, factor: f32) -> Gradients {
+    let i = above(wi, wi);
+    let o = above(wi, wo);
+    let f = fresnel_slopes(signed_mirror_cosine(wi, wo), eta);
+    let weight = factor * microfacets_reflection(facets, i, o);
+    let by_cosine = select(f.y, -f.y, wi.z < 0.0) * weight;
+    let along = microfacets_reflection_gradients(facets, i, o);
+    return gradients_above(wi, mirror_gradients(i, o, along, weight * f.x, by_cosine));
+}
+
+// The gradients of dielectric_refraction by the directions, times `factor`; zero where they are on one side.
+fn dielectric_refraction_gradients(facets: Microfacets, eta: f32, wi: vec3f, wo: vec3f, factor: f32) -> Gradients {
     let i = above(wi, wi);
     let o = above(wi, wo);
     let e = relative_index(wi.z, eta);
+    let value = microfacets_refraction(facets, i, o, e);
     let bend = bend_new(i, o, e);
-    if !bend.exists || o.z >= 0.0 {
-        return vec3f(0.0);
+    if !bend.exists || o.z >= 0.0 || !(value > 0.0) {
+        return no_gradients();
     }
-    let along = microfacets_refraction_gradients(facets, i, o, e, bend);
-    return torque(i, o, along.wi, along.wo);
+    let f = fresnel_slopes(bend.wi_m, e);
+    let passed = 1.0 - f.x;
+    if !(passed > 0.0) {
+        return no_gradients();
+    }
+    let along = microfacets_refraction_gradients(facets, i, o, e, bend, -f.y / passed);
+    let scale = passed * value * factor;
+    return gradients_above(wi, Gradients(along.wi * scale, along.wo * scale));
 }
 
 #endif

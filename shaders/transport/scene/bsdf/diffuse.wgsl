@@ -29,12 +29,12 @@ fn diffuse_adjoint(wo: vec3f, d: vec3f) -> vec3f {
 }
 
 #ifdef REPLAY
-#ifdef RELIEFS
+#ifdef SLOPES
 
-// The derivative by turning the directions, from `d` by the value.
-fn diffuse_torque(reflectance: vec3f, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+// The gradients by the directions, from `d` by the value.
+fn diffuse_gradients(reflectance: vec3f, wo: vec3f, d: vec3f) -> Gradients {
     let by_cosine = dot(d, reflectance) * select(0.0, INV_PI, wo.z > 0.0);
-    return torque(wi, wo, vec3f(0.0), upright(by_cosine));
+    return Gradients(vec3f(0.0), upright(by_cosine));
 }
 
 #endif

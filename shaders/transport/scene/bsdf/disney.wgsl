@@ -95,7 +95,14 @@ fn disney_tint_adjoint(color: vec3f, d: vec3f) -> vec3f {
     return vec3f(0.0);
 }
 
-#ifdef RELIEFS
+#ifdef SLOPES
+
+// The derivatives of the shape and of the sheen by the cosine between a direction and the normal halfway, `cosine`.
+fn diffusion_by_mirror_cosine(at: Diffusion, roughness: f32, flatness: f32, cosine: f32) -> vec2f {
+    // Roughness and twice the square of the cosine come as a product.
+    let by_roughness = diffusion_shape_slopes(at, roughness, flatness).y;
+    return vec2f(2.0 * by_roughness * roughness / cosine, schlick_slope(cosine));
+}
 
 // The derivatives of the shape by the cosines of the two directions.
 fn diffusion_shape_by_cosines(at: Diffusion, roughness: f32, flatness: f32) -> vec2f {

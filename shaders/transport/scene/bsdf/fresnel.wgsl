@@ -110,7 +110,7 @@ fn fresnel_conductor_slopes(cosine: f32, eta: f32, k: f32) -> vec3f {
     );
 }
 
-#ifdef CHAINS
+#ifdef SLOPES
 
 // fresnel_conductor and its derivative by the cosine.
 fn fresnel_conductor_slope(cosine: f32, eta: f32, k: f32) -> vec2f {

@@ -508,45 +508,50 @@ fn model_discrete_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f,
     return out;
 }
 
-#ifdef RELIEFS
+#ifdef SLOPES
 
-// The derivative of model_eval, weighted by `d`, by turning both directions.
-fn model_torque(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+// The gradients of model_eval, weighted by `d`, by both directions.
+fn model_gradients(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f, d: vec3f) -> Gradients {
     switch leaf.kind {
+#ifdef RELIEFS
         case LEAF_DIFFUSE: {
-            return select(vec3f(0.0), diffuse_torque(v[0], wi, wo, d), wi.z > 0.0);
+            if wi.z > 0.0 {
+                return diffuse_gradients(v[0], wo, d);
+            }
+            return no_gradients();
         }
+#endif
 #ifdef CONDUCTORS
         case LEAF_ROUGH_CONDUCTOR: {
-            return rough_conductor_torque(leaf_rough_conductor(leaf, v), wi, wo, d);
+            return rough_conductor_gradients(leaf_rough_conductor(leaf, v), wi, wo, d);
         }
 #endif
 #ifdef DIELECTRICS
         case LEAF_ROUGH_DIELECTRIC: {
-            return rough_dielectric_torque(leaf_rough_dielectric(leaf, v), wi, wo, d);
+            return rough_dielectric_gradients(leaf_rough_dielectric(leaf, v), wi, wo, d);
         }
 #endif
 #ifdef PLASTICS
         case LEAF_PLASTIC: {
-            return plastic_torque(leaf_plastic(leaf, v), wi, wo, d);
+            return plastic_gradients(leaf_plastic(leaf, v), wi, wo, d);
         }
         case LEAF_ROUGH_PLASTIC: {
             let by_cosine = vec2f(coat_slope(leaf, wi.z), coat_slope(leaf, wo.z));
-            return rough_plastic_torque(leaf_rough_plastic(leaf, v), leaf_coat(leaf, wi, wo), by_cosine, wi, wo, d);
+            return rough_plastic_gradients(leaf_rough_plastic(leaf, v), leaf_coat(leaf, wi, wo), by_cosine, wi, wo, d);
         }
 #endif
 #ifdef PRINCIPLED
         case LEAF_PRINCIPLED: {
-            return principled_torque(leaf_principled(leaf, v), wi, wo, d);
+            return principled_gradients(leaf_principled(leaf, v), wi, wo, d);
         }
 #endif
 #ifdef PRINCIPLED_THIN
         case LEAF_PRINCIPLED_THIN: {
-            return principled_thin_torque(leaf_principled_thin(leaf, v), wi, wo, d);
+            return principled_thin_gradients(leaf_principled_thin(leaf, v), wi, wo, d);
         }
 #endif
         default: {
-            return vec3f(0.0);
+            return no_gradients();
         }
     }
 }

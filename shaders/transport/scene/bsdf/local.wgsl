@@ -36,12 +36,27 @@ fn normalised(v: vec3f) -> vec3f {
 }
 
 #ifdef REPLAY
-#ifdef RELIEFS
+#ifdef SLOPES
+
+// The gradients of what depends on two directions, by these; parts along them count for nothing.
+struct Gradients {
+    wi: vec3f,
+    wo: vec3f,
+}
+
+fn no_gradients() -> Gradients {
+    return Gradients(vec3f(0.0), vec3f(0.0));
+}
+
+// Those by two directions, either of which above() may have reversed, from those by what it made of them.
+fn gradients_above(wi: vec3f, by: Gradients) -> Gradients {
+    return Gradients(above(wi, by.wi), above(wi, by.wo));
+}
 
 // The derivative by turning `wi` and `wo` together, from the gradients by either: an infinitesimal rotation changes the
 // value by its scalar product with the torque. What only depends on the angle between the two has none.
-fn torque(wi: vec3f, wo: vec3f, by_wi: vec3f, by_wo: vec3f) -> vec3f {
-    return cross(wi, by_wi) + cross(wo, by_wo);
+fn torque(wi: vec3f, wo: vec3f, by: Gradients) -> vec3f {
+    return cross(wi, by.wi) + cross(wo, by.wo);
 }
 
 // The gradient of what depends on a direction's cosine alone.

@@ -260,13 +260,7 @@ fn microfacets_refraction_slopes(facets: Microfacets, wi: vec3f, wo: vec3f, e: f
     return vec4f(value, value * microfacets_log_slopes(facets, wi, wo, bend.m), value * along);
 }
 
-#ifdef RELIEFS
-
-// The gradients of a logarithm by the two directions.
-struct Gradients {
-    wi: vec3f,
-    wo: vec3f,
-}
+#ifdef SLOPES
 
 // The gradient of the logarithm of the density by the normal's components.
 fn microfacets_density_gradient(facets: Microfacets, m: vec3f) -> vec3f {
@@ -316,13 +310,26 @@ fn microfacets_reflection_gradients(facets: Microfacets, wi: vec3f, wo: vec3f) -
     );
 }
 
-// The gradients of the logarithm of microfacets_refraction by the two directions, as far as they turn together: the
-// angles to the normal stay.
-fn microfacets_refraction_gradients(facets: Microfacets, wi: vec3f, wo: vec3f, e: f32, bend: Bend) -> Gradients {
-    let by_h = microfacets_density_gradient(facets, bend.m) / bend.length;
+// The gradients of the logarithm of microfacets_refraction by the two directions, and of what depends on the cosine of
+// `wi` with the normal by `by_cosine`.
+fn microfacets_refraction_gradients(
+    facets: Microfacets,
+    wi: vec3f,
+    wo: vec3f,
+    e: f32,
+    bend: Bend,
+    by_cosine: f32,
+) -> Gradients {
+    // The value without shadowing is that of the density at h / |h| times (wi.h) (wo.h) / |h|^4, as a function of h and of
+    // the directions in these products.
+    let by_wi_m = 1.0 / bend.wi_m + by_cosine;
+    let by_wo_m = 1.0 / bend.wo_m;
+    let density = microfacets_density_gradient(facets, bend.m);
+    let turning = dot(bend.m, density) + by_cosine * bend.wi_m + 4.0;
+    let by_h = (density + wi * by_wi_m + wo * by_wo_m - bend.m * turning) / bend.length;
     return Gradients(
-        microfacets_shadowing_over_cosine_gradient(facets, wi) + by_h,
-        microfacets_shadowing_gradient(facets, wo) + e * by_h,
+        microfacets_shadowing_over_cosine_gradient(facets, wi) + bend.m * by_wi_m + by_h,
+        microfacets_shadowing_gradient(facets, wo) + bend.m * by_wo_m + by_h * e,
     );
 }
 

@@ -221,7 +221,7 @@ fn rough_plastic_eval_adjoint(p: RoughPlastic, coat: Coat, wi: vec3f, wo: vec3f,
     return out;
 }
 
-#ifdef RELIEFS
+#ifdef SLOPES
 
 // What plastic_base makes of the colours, weighted by `d`.
 fn plastic_bases(diffuse: vec3f, internal: f32, eta: f32, nonlinear: bool, d: vec3f) -> f32 {
@@ -232,35 +232,30 @@ fn plastic_bases(diffuse: vec3f, internal: f32, eta: f32, nonlinear: bool, d: ve
     return sum;
 }
 
-// The derivative of plastic_eval, weighted by `d`, by turning the directions.
-fn plastic_torque(p: Plastic, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+// The gradients of plastic_eval, weighted by `d`, by the directions.
+fn plastic_gradients(p: Plastic, wi: vec3f, wo: vec3f, d: vec3f) -> Gradients {
     if wi.z <= 0.0 || wo.z <= 0.0 {
-        return vec3f(0.0);
+        return no_gradients();
     }
     let i = fresnel_slopes(wi.z, p.eta);
     let o = fresnel_slopes(wo.z, p.eta);
     let weight = plastic_bases(p.diffuse, diffuse_fresnel(1.0 / p.eta), p.eta, p.nonlinear, d);
     let by_wi = -i.y * (1.0 - o.x) * wo.z;
     let by_wo = (1.0 - i.x) * (1.0 - o.x - o.y * wo.z);
-    return torque(wi, wo, upright(weight * by_wi), upright(weight * by_wo));
+    return Gradients(upright(weight * by_wi), upright(weight * by_wo));
 }
 
-// The derivative of rough_plastic_eval, weighted by `d`, by turning the directions. `by_cosine` are the derivatives of
-// the coat's transmittances by the cosines.
-fn rough_plastic_torque(p: RoughPlastic, coat: Coat, by_cosine: vec2f, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+// The gradients of rough_plastic_eval, weighted by `d`, by the directions. `by_cosine` are the derivatives of the coat's
+// transmittances by the cosines.
+fn rough_plastic_gradients(p: RoughPlastic, coat: Coat, by_cosine: vec2f, wi: vec3f, wo: vec3f, d: vec3f) -> Gradients {
     if wi.z <= 0.0 || wo.z <= 0.0 {
-        return vec3f(0.0);
+        return no_gradients();
     }
-    let facets = rough_plastic_facets(p);
-    let f = fresnel(mirror_cosine(wi, wo), p.eta);
-    let mirrors = dot(d, p.specular) * f * microfacets_reflection(facets, wi, wo);
+    let mirrors = dielectric_reflection_gradients(rough_plastic_facets(p), p.eta, wi, wo, dot(d, p.specular));
     let weight = plastic_bases(p.diffuse, coat.values.z, p.eta, p.nonlinear, d);
-    let along = microfacets_reflection_gradients(facets, wi, wo);
-    return torque(
-        wi,
-        wo,
-        upright(weight * by_cosine.x * coat.values.y * wo.z) + along.wi * mirrors,
-        upright(weight * coat.values.x * (coat.values.y + by_cosine.y * wo.z)) + along.wo * mirrors,
+    return Gradients(
+        mirrors.wi + upright(weight * by_cosine.x * coat.values.y * wo.z),
+        mirrors.wo + upright(weight * coat.values.x * (coat.values.y + by_cosine.y * wo.z)),
     );
 }
 

@@ -57,16 +57,20 @@ fn eta_of_specular_slope(specular: f32) -> f32 {
 struct ClearCoat {
     density: f32,
     slope: f32,
+    // Reflectance times shadowing, and its derivative by the cosine between a direction and the normal halfway.
     factor: f32,
+    factor_slope: f32,
 }
 
 fn clear_coat_new(gloss: f32, wi: vec3f, wo: vec3f) -> ClearCoat {
     let alpha = disney_lerp(COAT_ALPHA.x, COAT_ALPHA.y, gloss);
     let density = coat_density(alpha, halfway(wi, wo));
     let facets = microfacets_new(DISTRIBUTION_GGX, vec2f(COAT_SHADOWING), true);
-    let f = COAT_REFLECTANCE + (1.0 - COAT_REFLECTANCE) * schlick_weight(mirror_cosine(wi, wo));
-    let shadowing = microfacets_shadowing(facets, wi) * microfacets_shadowing(facets, wo);
-    return ClearCoat(density.x, density.y * (COAT_ALPHA.y - COAT_ALPHA.x), 0.25 * f * shadowing);
+    let cosine = mirror_cosine(wi, wo);
+    let f = COAT_REFLECTANCE + (1.0 - COAT_REFLECTANCE) * schlick_weight(cosine);
+    let shadowing = 0.25 * microfacets_shadowing(facets, wi) * microfacets_shadowing(facets, wo);
+    let by_cosine = (1.0 - COAT_REFLECTANCE) * schlick_slope(cosine);
+    return ClearCoat(density.x, density.y * (COAT_ALPHA.y - COAT_ALPHA.x), f * shadowing, by_cosine * shadowing);
 }
 
 // The density and its logarithm's derivative by the roughness.
@@ -285,7 +289,7 @@ fn principled_eval_adjoint(p: Principled, wi: vec3f, wo: vec3f, d: vec3f) -> Pri
     return out;
 }
 
-#ifdef RELIEFS
+#ifdef SLOPES
 
 // The gradient of the logarithm of coat_density by the normal's components.
 fn coat_density_gradient(alpha: f32, m: vec3f) -> vec3f {
@@ -294,8 +298,7 @@ fn coat_density_gradient(alpha: f32, m: vec3f) -> vec3f {
     return factor * vec3f(m.x, m.y, square * m.z);
 }
 
-// The gradients of the logarithm of the clear coat's density times shadowing by the two directions, as far as they turn
-// together.
+// The gradients of the logarithm of the clear coat's density times shadowing by the two directions.
 fn clear_coat_gradients(gloss: f32, wi: vec3f, wo: vec3f) -> Gradients {
     let alpha = disney_lerp(COAT_ALPHA.x, COAT_ALPHA.y, gloss);
     let facets = microfacets_new(DISTRIBUTION_GGX, vec2f(COAT_SHADOWING), true);
@@ -306,40 +309,52 @@ fn clear_coat_gradients(gloss: f32, wi: vec3f, wo: vec3f) -> Gradients {
     );
 }
 
-// The derivative of principled_eval, weighted by `d`, by turning the directions.
-fn principled_torque(p: Principled, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+// The gradients of principled_eval, weighted by `d`, by the directions.
+fn principled_gradients(p: Principled, wi: vec3f, wo: vec3f, d: vec3f) -> Gradients {
     let facets = principled_facets(p);
+    let shares = principled_shares(p);
     let sides = wi.z * wo.z;
-    let value = dot(d, principled_eval(p, wi, wo));
     if sides < 0.0 {
-        return refraction_torque(facets, p.eta, wi, wo) * value;
+        let weight = dot(d, sqrt(max(p.base_color, vec3f(0.0)))) * shares.y;
+        return dielectric_refraction_gradients(facets, p.eta, wi, wo, weight);
     }
     if sides == 0.0 {
-        return vec3f(0.0);
+        return no_gradients();
     }
-    let i = above(wi, wi);
-    let o = above(wi, wo);
-    let along = microfacets_reflection_gradients(facets, i, o);
+    let sum = d.x + d.y + d.z;
     if wi.z < 0.0 {
-        return torque(i, o, along.wi, along.wo) * value;
+        return dielectric_reflection_gradients(facets, p.eta, wi, wo, sum * shares.y);
     }
-    let coat = clear_coat_new(p.clearcoat_gloss, wi, wo);
+    // What microfacets mirror, and its derivative by the cosine between a direction and the normal halfway.
+    let cosine = mirror_cosine(wi, wo);
+    let mirrors = microfacets_reflection(facets, wi, wo);
+    let weight = schlick_weight(cosine);
+    let slope = schlick_slope(cosine);
+    let f = fresnel_slopes(cosine, p.eta);
+    let tint = disney_tint(p.base_color);
+    let base = tint * normal_reflectance(p.eta);
+    let plain = mix(vec3f(f.x), mix(base, vec3f(1.0), weight), p.spec_tint);
+    let plain_slope = mix(vec3f(f.y), (1.0 - base) * slope, p.spec_tint);
+    let glossy = dot(d, mix(plain, mix(p.base_color, vec3f(1.0), weight), p.metallic));
+    let glossy_slope = dot(d, mix(plain_slope, (1.0 - p.base_color) * slope, p.metallic));
+    // Diffuse lobe, sheen and clear coat, without the cosine of `wo`.
     let diffusion = diffusion_new(wi, wo);
-    // What reflects as microfacets do is what the others leave of the value.
     let shape = diffusion_shape_slopes(diffusion, p.roughness, p.flatness).x;
-    let diffuse = dot(d, p.base_color) * principled_shares(p).x * FRAC_1_PI;
-    let tint = mix(vec3f(1.0), disney_tint(p.base_color), p.sheen_tint);
-    let sheen = dot(d, tint) * p.sheen * (1.0 - p.metallic) * diffusion.sheen;
-    let clear = (d.x + d.y + d.z) * p.clearcoat * coat.density * coat.factor;
-    let glossy = value - (diffuse * shape + sheen + clear) * wo.z;
     let by = diffusion_shape_by_cosines(diffusion, p.roughness, p.flatness);
-    let coat_along = clear_coat_gradients(p.clearcoat_gloss, wi, wo);
-    let coated = clear * wo.z;
-    return torque(
-        wi,
-        wo,
-        upright(diffuse * by.x * wo.z) + along.wi * glossy + coat_along.wi * coated,
-        upright(diffuse * (by.y * wo.z + shape) + sheen + clear) + along.wo * glossy + coat_along.wo * coated,
+    let by_mirror = diffusion_by_mirror_cosine(diffusion, p.roughness, p.flatness, cosine);
+    let diffuse = dot(d, p.base_color) * shares.x * FRAC_1_PI;
+    let sheen = dot(d, mix(vec3f(1.0), tint, p.sheen_tint)) * p.sheen * (1.0 - p.metallic);
+    let coat = clear_coat_new(p.clearcoat_gloss, wi, wo);
+    let clear = sum * p.clearcoat * coat.density;
+    let all = diffuse * shape + sheen * diffusion.sheen + clear * coat.factor;
+    let all_slope = diffuse * by_mirror.x + sheen * by_mirror.y + clear * coat.factor_slope;
+    let along = microfacets_reflection_gradients(facets, wi, wo);
+    let mirror = mirror_gradients(wi, wo, along, glossy * mirrors, glossy_slope * mirrors + all_slope * wo.z);
+    let coated = clear_coat_gradients(p.clearcoat_gloss, wi, wo);
+    let coat_value = clear * coat.factor * wo.z;
+    return Gradients(
+        mirror.wi + upright(diffuse * by.x * wo.z) + coated.wi * coat_value,
+        mirror.wo + upright(diffuse * by.y * wo.z + all) + coated.wo * coat_value,
     );
 }
 

@@ -223,53 +223,66 @@ fn principled_thin_transmission_adjoint(
     (*out).diff_trans = weight * 0.5 * solid * lambert;
 }
 
-#ifdef RELIEFS
+#ifdef SLOPES
 
-// The derivative of principled_thin_eval, weighted by `d`, by turning the directions.
-fn principled_thin_torque(p: PrincipledThin, wi: vec3f, wo: vec3f, d: vec3f) -> vec3f {
+// The gradients of principled_thin_eval, weighted by `d`, by the directions.
+fn principled_thin_gradients(p: PrincipledThin, wi: vec3f, wo: vec3f, d: vec3f) -> Gradients {
     let i = above(wi, wi);
     let o = above(wi, wo);
     if i.z == 0.0 || o.z == 0.0 {
-        return vec3f(0.0);
+        return no_gradients();
     }
+    return gradients_above(wi, principled_thin_upper_gradients(p, i, o, d));
+}
+
+// The same of directions of which `i` is on the upper side.
+fn principled_thin_upper_gradients(p: PrincipledThin, i: vec3f, o: vec3f, d: vec3f) -> Gradients {
     let through = 0.5 * p.diff_trans;
     let solid = (1.0 - p.spec_trans) * FRAC_1_PI;
     if o.z < 0.0 {
         let weight = dot(d, p.base_color);
-        let along = principled_thin_transmission_gradients(p, i, o);
-        return torque(i, o, along.wi * weight, upright(-weight * solid * through) + along.wo * weight);
+        let by = principled_thin_transmission_gradients(p, i, o);
+        return Gradients(by.wi * weight, by.wo * weight + upright(-weight * solid * through));
     }
+    // What microfacets mirror, and its derivative by the cosine between a direction and the normal halfway.
+    let cosine = mirror_cosine(i, o);
+    let facets = principled_thin_facets(p);
+    let mirrors = p.spec_trans * microfacets_reflection(facets, i, o);
+    let f = fresnel_slopes(cosine, p.eta);
+    let tint = disney_tint(p.base_color);
+    let base = tint * normal_reflectance(p.eta);
+    let tinted = mix(base, vec3f(1.0), schlick_weight(cosine));
+    let glossy = dot(d, mix(vec3f(f.x), tinted, p.spec_tint));
+    let glossy_slope = dot(d, mix(vec3f(f.y), (1.0 - base) * schlick_slope(cosine), p.spec_tint));
+    // Diffuse lobe and sheen, without the cosine of `o`.
     let diffusion = diffusion_new(i, o);
-    let tint = mix(vec3f(1.0), disney_tint(p.base_color), p.sheen_tint);
     let shape = diffusion_shape_slopes(diffusion, p.roughness, p.flatness).x;
-    let diffuse = dot(d, p.base_color) * solid * (1.0 - through);
-    let sheen = dot(d, tint) * (1.0 - p.spec_trans) * (1.0 - through) * p.sheen * diffusion.sheen;
-    let glossy = dot(d, principled_thin_eval(p, wi, wo)) - (diffuse * shape + sheen) * o.z;
     let by = diffusion_shape_by_cosines(diffusion, p.roughness, p.flatness);
-    let along = microfacets_reflection_gradients(principled_thin_facets(p), i, o);
-    return torque(
-        i,
-        o,
-        upright(diffuse * by.x * o.z) + along.wi * glossy,
-        upright(diffuse * (by.y * o.z + shape) + sheen) + along.wo * glossy,
+    let by_mirror = diffusion_by_mirror_cosine(diffusion, p.roughness, p.flatness, cosine);
+    let diffuse = dot(d, p.base_color) * solid * (1.0 - through);
+    let sheen = dot(d, mix(vec3f(1.0), tint, p.sheen_tint)) * (1.0 - p.spec_trans) * (1.0 - through) * p.sheen;
+    let all = diffuse * shape + sheen * diffusion.sheen;
+    let all_slope = diffuse * by_mirror.x + sheen * by_mirror.y;
+    let along = microfacets_reflection_gradients(facets, i, o);
+    let mirror = mirror_gradients(i, o, along, glossy * mirrors, glossy_slope * mirrors + all_slope * o.z);
+    return Gradients(
+        mirror.wi + upright(diffuse * by.x * o.z),
+        mirror.wo + upright(diffuse * by.y * o.z + all),
     );
 }
 
-// The gradients of the glossy part of what is transmitted, over the base colour. The angle between `i` and the mirror
-// image of `o` changes when both turn.
+// The gradients of the glossy part of what is transmitted, over the base colour.
 fn principled_thin_transmission_gradients(p: PrincipledThin, i: vec3f, o: vec3f) -> Gradients {
     if !passes(i, o) {
-        return Gradients(vec3f(0.0), vec3f(0.0));
+        return no_gradients();
     }
     let image = flipped(o);
     let facets = principled_thin_widened_facets(p);
     let f = fresnel_slopes(mirror_cosine(i, image), p.eta);
     let mirrors = p.spec_trans * microfacets_reflection(facets, i, image);
     let along = microfacets_reflection_gradients(facets, i, image);
-    let value = (1.0 - f.x) * mirrors;
-    // The cosine is half of the length of the sum of both.
-    let turning = -0.5 * f.y * mirrors * halfway(i, image);
-    return Gradients(turning + along.wi * value, flipped(turning + along.wo * value));
+    let by = mirror_gradients(i, image, along, (1.0 - f.x) * mirrors, -f.y * mirrors);
+    return Gradients(by.wi, flipped(by.wo));
 }
 
 #endif

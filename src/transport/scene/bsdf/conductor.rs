@@ -1,7 +1,7 @@
 //! Conductors: a mirror, and a rough surface of small ones.
 
-use super::fresnel::{fresnel_conductor, fresnel_conductor_slopes};
-use super::local::{Lobe, LobeSample, inner, mirrored, torque, weigh};
+use super::fresnel::{fresnel_conductor, fresnel_conductor_slope, fresnel_conductor_slopes};
+use super::local::{Gradients, Lobe, LobeSample, add_scaled, halfway, inner, mirrored, no_gradients, weigh};
 use super::microfacet::{Distribution, MIN_ALPHA, Microfacets};
 use crate::each::EachEntry;
 use crate::transport::number::Number;
@@ -106,15 +106,22 @@ impl<N: Number> RoughConductor<N> {
         }
     }
 
-    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    /// The gradients of [`Self::eval`], weighted by `d`, by the directions.
     #[inline]
-    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
-        let value = weigh(d, self.eval(wi, wo));
+    pub fn gradients(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Gradients<N> {
         if !(wi[2].above(0.0) && wo[2].above(0.0)) {
-            return [N::lift(0.0); 3];
+            return no_gradients();
         }
-        let [i, o] = self.facets().reflection_gradients(wi, wo);
-        torque(wi, wo, i, o).each(|x| x * value)
+        let (cosine, facets) = (mirror_cosine(wi, wo), self.facets());
+        let mirrors = facets.reflection(wi, wo);
+        let (mut value, mut by_cosine) = (N::lift(0.0), N::lift(0.0));
+        for c in 0..3 {
+            let [f, slope] = fresnel_conductor_slope(cosine, self.eta[c], self.k[c]);
+            let weight = d[c] * self.specular[c] * mirrors;
+            value += weight * f;
+            by_cosine += weight * slope;
+        }
+        mirror_gradients(wi, wo, facets.reflection_gradients(wi, wo), value, by_cosine)
     }
 }
 
@@ -168,6 +175,21 @@ pub fn mirror_cosine<N: Number>(wi: [N; 3], wo: [N; 3]) -> N {
     // Half the length of their sum: the root of (1 + wi·wo) / 2 would cancel at grazing angles.
     let sum = [0, 1, 2].each(|a| wi[a] + wo[a]);
     (N::lift(0.5) * inner(sum, sum).sqrt()).min(N::lift(1.0))
+}
+
+/// The gradients by the directions of what microfacets mirror: `along` are those of the logarithm of what they would if they
+/// reflected all light, `value` what they do, and `by_cosine` its derivative by [`mirror_cosine`].
+#[inline]
+pub fn mirror_gradients<N: Number>(
+    wi: [N; 3],
+    wo: [N; 3],
+    along: Gradients<N>,
+    value: N,
+    by_cosine: N,
+) -> Gradients<N> {
+    // The cosine is half of the length of the sum of both.
+    let turning = halfway(wi, wo).each(|x| N::lift(0.5) * by_cosine * x);
+    along.each(|by| add_scaled(turning, by, value))
 }
 
 /// Reflectances of the channels.

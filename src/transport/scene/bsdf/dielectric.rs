@@ -1,8 +1,8 @@
 //! Interfaces of dielectrics: smooth, a thin plate, and rough.
 
-use super::conductor::{mirror_cosine, smooth_sample, unclamped};
+use super::conductor::{mirror_cosine, mirror_gradients, smooth_sample, unclamped};
 use super::fresnel::{fresnel, fresnel_slopes, plate, plate_slope, refracted_cosine, relative_index};
-use super::local::{Lobe, LobeSample, above, inner, mirrored, refracted, torque, weigh};
+use super::local::{Gradients, Lobe, LobeSample, above, inner, mirrored, no_gradients, refracted, weigh};
 use super::microfacet::{Bend, Distribution, Microfacets};
 use crate::each::EachEntry;
 use crate::transport::number::Number;
@@ -243,18 +243,13 @@ impl<N: Number> RoughDielectric<N> {
         out
     }
 
-    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    /// The gradients of [`Self::eval`], weighted by `d`, by the directions.
     #[inline]
-    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
-        let sides = wi[2] * wo[2];
-        let value = weigh(d, self.eval(wi, wo));
-        if sides.above(0.0) {
-            let (i, o) = (above(wi, wi), above(wi, wo));
-            let [by_i, by_o] = self.facets().reflection_gradients(i, o);
-            torque(i, o, by_i, by_o).each(|x| x * value)
-        } else {
-            refraction_torque(&self.facets(), self.eta, wi, wo).each(|x| x * value)
+    pub fn gradients(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Gradients<N> {
+        if (wi[2] * wo[2]).above(0.0) {
+            return reflection_gradients(&self.facets(), self.eta, wi, wo, weigh(d, self.reflection));
         }
+        refraction_gradients(&self.facets(), self.eta, wi, wo, weigh(d, self.transmission))
     }
 }
 
@@ -300,16 +295,46 @@ pub fn refraction_slopes<N: Number>(facets: &Microfacets<N>, eta: N, wi: [N; 3],
     (passed * value, slopes.each(|slope| passed * slope), by_eta)
 }
 
-/// The derivative of the logarithm of [`refraction`] by turning the directions; zero where they are on one side.
+/// The gradients by the directions, which are on one side, of what a rough interface reflects, times `weight`.
 #[inline]
-pub fn refraction_torque<N: Number>(facets: &Microfacets<N>, eta: N, wi: [N; 3], wo: [N; 3]) -> [N; 3] {
+pub fn reflection_gradients<N: Number>(
+    facets: &Microfacets<N>,
+    eta: N,
+    wi: [N; 3],
+    wo: [N; 3],
+    weight: N,
+) -> Gradients<N> {
+    let (i, o) = (above(wi, wi), above(wi, wo));
+    let [f, slope, _] = fresnel_slopes(signed_mirror_cosine(wi, wo), eta);
+    let weight = weight * facets.reflection(i, o);
+    let by_cosine = if wi[2].below(0.0) { -slope } else { slope } * weight;
+    let along = facets.reflection_gradients(i, o);
+    mirror_gradients(i, o, along, weight * f, by_cosine).each(|by| above(wi, by))
+}
+
+/// The gradients of [`refraction`] by the directions, times `weight`; zero where they are on one side.
+#[inline]
+pub fn refraction_gradients<N: Number>(
+    facets: &Microfacets<N>,
+    eta: N,
+    wi: [N; 3],
+    wo: [N; 3],
+    weight: N,
+) -> Gradients<N> {
     let (i, o) = (above(wi, wi), above(wi, wo));
     let e = relative_index(wi[2], eta);
-    let Some(bend) = Bend::new(i, o, e).filter(|_| o[2].below(0.0)) else {
-        return [N::lift(0.0); 3];
+    let value = facets.refraction(i, o, e);
+    let Some(bend) = Bend::new(i, o, e).filter(|_| o[2].below(0.0) && value.above(0.0)) else {
+        return no_gradients();
     };
-    let [by_i, by_o] = facets.refraction_gradients(i, o, e, &bend);
-    torque(i, o, by_i, by_o)
+    let [f, by_cosine, _] = fresnel_slopes(bend.wi_m, e);
+    let passed = N::lift(1.0) - f;
+    if !passed.above(0.0) {
+        return no_gradients();
+    }
+    let along = facets.refraction_gradients(i, o, e, &bend, -by_cosine / passed);
+    let value = passed * value * weight;
+    along.each(|by| above(wi, by.each(|x| x * value)))
 }
 
 impl RoughDielectric<f32> {

@@ -1,6 +1,6 @@
 //! Lambertian reflection on the side of the normal: value ρ cosθo / π.
 
-use super::local::{torque, upright, weigh};
+use super::local::{Gradients, upright, weigh};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::circle;
@@ -34,12 +34,12 @@ pub fn diffuse_sample(u: [f32; 2]) -> [f32; 3] {
     [sine * x, sine * y, cosine]
 }
 
-/// The derivative by turning the directions, from `d` by the value.
+/// The gradients by the directions, from `d` by the value.
 #[inline]
-pub fn diffuse_torque<N: Number>(reflectance: Rgb<N>, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+pub fn diffuse_gradients<N: Number>(reflectance: Rgb<N>, wo: [N; 3], d: Rgb<N>) -> Gradients<N> {
     let slope = if wo[2].above(0.0) { INV_PI } else { 0.0 };
     let by_cosine = weigh(d, reflectance) * N::lift(slope);
-    torque(wi, wo, upright(N::lift(0.0)), upright(by_cosine))
+    [upright(N::lift(0.0)), upright(by_cosine)]
 }
 
 /// The derivative by the reflectance, from `d` by the value.

@@ -127,6 +127,14 @@ impl<N: Number> Diffusion<N> {
         ]
     }
 
+    /// The derivatives of [`Self::shape`] and of [`Self::sheen`] by the cosine between a direction and the normal halfway, `cosine`.
+    #[inline]
+    pub fn by_mirror_cosine(&self, roughness: N, flatness: N, cosine: N) -> [N; 2] {
+        // Roughness and twice the square of the cosine come as a product.
+        let [_, by_roughness, _] = self.shape_slopes(roughness, flatness);
+        [N::lift(2.0) * by_roughness * roughness / cosine, schlick_slope(cosine)]
+    }
+
     /// The derivatives of [`Self::shape`] by the cosines of the two directions.
     #[inline]
     pub fn shape_by_cosines(&self, roughness: N, flatness: N) -> [N; 2] {

@@ -2,8 +2,8 @@
 
 use super::conductor::{Conductor, RoughConductor};
 use super::dielectric::{Dielectric, RoughDielectric, ThinDielectric};
-use super::diffuse::{diffuse_adjoint, diffuse_eval, diffuse_pdf, diffuse_sample, diffuse_torque};
-use super::local::{Lobe, LobeSample};
+use super::diffuse::{diffuse_adjoint, diffuse_eval, diffuse_gradients, diffuse_pdf, diffuse_sample};
+use super::local::{Gradients, Lobe, LobeSample, no_gradients};
 use super::microfacet::Distribution;
 use super::plastic::{Plastic, RoughPlastic};
 use super::principled::{Principled, eta_of_specular, eta_of_specular_slope};
@@ -242,18 +242,18 @@ impl<'a, N: Number> Model<'a, N> {
         }
     }
 
-    /// The derivative of [`Self::eval`], weighted by `d`, by turning both directions: ω · torque.
+    /// The gradients of [`Self::eval`], weighted by `d`, by both directions.
     #[inline(never)]
-    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+    pub fn gradients(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Gradients<N> {
         match self {
-            Self::Diffuse(reflectance) if wi[2].above(0.0) => diffuse_torque(*reflectance, wi, wo, d),
-            Self::RoughConductor(p) => p.torque(wi, wo, d),
-            Self::RoughDielectric(p) => p.torque(wi, wo, d),
-            Self::Plastic(p) => p.torque(wi, wo, d),
-            Self::RoughPlastic(p, table) => p.torque(&table.coat(p.alpha, p.eta, wi, wo), wi, wo, d),
-            Self::Principled(p, _) => p.torque(wi, wo, d),
-            Self::PrincipledThin(p) => p.torque(wi, wo, d),
-            Self::Diffuse(_) | Self::Conductor(_) | Self::Dielectric(_) | Self::ThinDielectric(_) => [N::lift(0.0); 3],
+            Self::Diffuse(reflectance) if wi[2].above(0.0) => diffuse_gradients(*reflectance, wo, d),
+            Self::RoughConductor(p) => p.gradients(wi, wo, d),
+            Self::RoughDielectric(p) => p.gradients(wi, wo, d),
+            Self::Plastic(p) => p.gradients(wi, wo, d),
+            Self::RoughPlastic(p, table) => p.gradients(&table.coat(p.alpha, p.eta, wi, wo), wi, wo, d),
+            Self::Principled(p, _) => p.gradients(wi, wo, d),
+            Self::PrincipledThin(p) => p.gradients(wi, wo, d),
+            Self::Diffuse(_) | Self::Conductor(_) | Self::Dielectric(_) | Self::ThinDielectric(_) => no_gradients(),
         }
     }
 

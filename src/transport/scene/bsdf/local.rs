@@ -68,10 +68,19 @@ pub fn outer<N: Number>(a: [N; 3], b: [N; 3]) -> [N; 3] {
     ]
 }
 
+/// The gradients of what depends on two directions, `wi` and `wo`, by these; parts along them count for nothing.
+pub type Gradients<N> = [[N; 3]; 2];
+
+/// None.
+#[inline(always)]
+pub fn no_gradients<N: Number>() -> Gradients<N> {
+    [[N::lift(0.0); 3]; 2]
+}
+
 /// The derivative by turning `wi` and `wo` together, from the gradients by either: an infinitesimal rotation ω changes
 /// the value by ω · torque. What only depends on the angle between the two has none.
 #[inline(always)]
-pub fn torque<N: Number>(wi: [N; 3], wo: [N; 3], by_wi: [N; 3], by_wo: [N; 3]) -> [N; 3] {
+pub fn torque<N: Number>(wi: [N; 3], wo: [N; 3], [by_wi, by_wo]: Gradients<N>) -> [N; 3] {
     let (i, o) = (outer(wi, by_wi), outer(wo, by_wo));
     [0, 1, 2].each(|a| i[a] + o[a])
 }

@@ -5,7 +5,7 @@
 //! factors (Smith1967).
 
 use super::beckmann::visible_slopes;
-use super::local::{add_scaled, halfway, inner, normalised};
+use super::local::{Gradients, add_scaled, halfway, inner, normalised};
 use crate::each::EachEntry;
 use crate::transport::number::Number;
 use crate::transport::rays::sampler::{circle, dot};
@@ -248,7 +248,7 @@ impl<N: Number> Microfacets<N> {
 
     /// The gradients of the logarithm of [`Self::reflection`] by the two directions.
     #[inline]
-    pub fn reflection_gradients(&self, wi: [N; 3], wo: [N; 3]) -> [[N; 3]; 2] {
+    pub fn reflection_gradients(&self, wi: [N; 3], wo: [N; 3]) -> Gradients<N> {
         let h = [0, 1, 2].each(|a| wi[a] + wo[a]);
         let by_h = along_sphere(h, |m| self.density_gradient(m));
         let one = N::lift(1.0);
@@ -258,15 +258,21 @@ impl<N: Number> Microfacets<N> {
         ]
     }
 
-    /// The gradients of the logarithm of [`Self::refraction`] by the two directions, as far as they turn together: the
-    /// angles to the normal stay.
+    /// The gradients of the logarithm of [`Self::refraction`] by the two directions, and of what depends on the cosine of `wi`
+    /// with the normal by `by_cosine`.
     #[inline]
-    pub fn refraction_gradients(&self, wi: [N; 3], wo: [N; 3], e: N, bend: &Bend<N>) -> [[N; 3]; 2] {
-        let by_h = self.density_gradient(bend.m).each(|x| x / bend.length);
-        [
-            add_scaled(self.shadowing_over_cosine_gradient(wi), by_h, N::lift(1.0)),
-            add_scaled(self.shadowing_gradient(wo), by_h, e),
-        ]
+    pub fn refraction_gradients(&self, wi: [N; 3], wo: [N; 3], e: N, bend: &Bend<N>, by_cosine: N) -> Gradients<N> {
+        // The value without shadowing is that of the density at h / |h| times (wi·h) (wo·h) / |h|⁴, as a function of h and of the
+        // directions in these products.
+        let [by_wi_m, by_wo_m] = [bend.wi_m, bend.wo_m].each(N::recip);
+        let by_wi_m = by_wi_m + by_cosine;
+        let density = self.density_gradient(bend.m);
+        let turning = inner(bend.m, density) + by_cosine * bend.wi_m + N::lift(4.0);
+        let by_h =
+            [0, 1, 2].each(|a| (density[a] + wi[a] * by_wi_m + wo[a] * by_wo_m - bend.m[a] * turning) / bend.length);
+        let by_wi = add_scaled(self.shadowing_over_cosine_gradient(wi), bend.m, by_wi_m);
+        let by_wo = add_scaled(self.shadowing_gradient(wo), bend.m, by_wo_m);
+        [add_scaled(by_wi, by_h, N::lift(1.0)), add_scaled(by_wo, by_h, e)]
     }
 
     /// What a surface of such mirrors, refracting all light without gathering it in a smaller angle, makes of light

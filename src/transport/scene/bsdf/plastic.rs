@@ -1,9 +1,11 @@
 //! Plastics: a diffuse base under a dielectric coat, with all reflections between them. The coat is smooth, or rough.
 
 use super::conductor::{mirror_cosine, smooth_sample, unclamped};
-use super::dielectric::mirror_image;
+use super::dielectric::{mirror_image, reflection_gradients};
 use super::fresnel::{diffuse_fresnel, diffuse_fresnel_slope, fresnel, fresnel_slopes};
-use super::local::{Lobe, LobeSample, add_scaled, cosine_hemisphere, mirrored, torque, upright, weigh};
+use super::local::{
+    Gradients, Lobe, LobeSample, add_scaled, cosine_hemisphere, mirrored, no_gradients, upright, weigh,
+};
 use super::microfacet::{Distribution, Microfacets};
 use crate::each::EachEntry;
 use crate::transport::number::Number;
@@ -94,11 +96,11 @@ impl<N: Number> Plastic<N> {
         out
     }
 
-    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    /// The gradients of [`Self::eval`], weighted by `d`, by the directions.
     #[inline]
-    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+    pub fn gradients(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Gradients<N> {
         if !(wi[2].above(0.0) && wo[2].above(0.0)) {
-            return [N::lift(0.0); 3];
+            return no_gradients();
         }
         let one = N::lift(1.0);
         let [[fi, di, _], [fo, d_o, _]] = [wi, wo].each(|w| fresnel_slopes(w[2], self.eta));
@@ -106,7 +108,7 @@ impl<N: Number> Plastic<N> {
         let weight = bases(self.diffuse, internal, self.eta, self.nonlinear, d);
         let by_wi = -di * (one - fo) * wo[2];
         let by_wo = (one - fi) * (one - fo - d_o * wo[2]);
-        torque(wi, wo, upright(weight * by_wi), upright(weight * by_wo))
+        [by_wi, by_wo].each(|by| upright(weight * by))
     }
 
     /// The factor of the mirror image.
@@ -259,24 +261,19 @@ impl<N: Number> RoughPlastic<N> {
         out
     }
 
-    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    /// The gradients of [`Self::eval`], weighted by `d`, by the directions.
     #[inline]
-    pub fn torque(&self, coat: &Coat<N>, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+    pub fn gradients(&self, coat: &Coat<N>, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Gradients<N> {
         if !(wi[2].above(0.0) && wo[2].above(0.0)) {
-            return [N::lift(0.0); 3];
+            return no_gradients();
         }
-        let f = fresnel(mirror_cosine(wi, wo), self.eta);
-        let mirrors = weigh(d, self.specular) * f * self.facets().reflection(wi, wo);
+        let facets = self.facets();
+        let mirrors = reflection_gradients(&facets, self.eta, wi, wo, weigh(d, self.specular));
         let [ti, to, internal] = coat.values;
         let weight = bases(self.diffuse, internal, self.eta, self.nonlinear, d);
         let [di, d_o] = coat.by_cosine;
-        let [by_i, by_o] = self.facets().reflection_gradients(wi, wo);
-        torque(
-            wi,
-            wo,
-            add_scaled(upright(weight * di * to * wo[2]), by_i, mirrors),
-            add_scaled(upright(weight * ti * (to + d_o * wo[2])), by_o, mirrors),
-        )
+        let base = [di * to * wo[2], ti * (to + d_o * wo[2])].each(|by| upright(weight * by));
+        [0, 1].each(|k| add_scaled(base[k], mirrors[k], N::lift(1.0)))
     }
 }
 

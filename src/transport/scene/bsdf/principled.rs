@@ -1,15 +1,19 @@
 //! The principled BSDF of a solid: metals, plastics and glasses between them, with a clear coat and sheen (Burley2012,
 //! Burley2015).
 
-use super::conductor::{mirror_cosine, smooth_sample};
+use super::conductor::{mirror_cosine, mirror_gradients, smooth_sample};
 use super::dielectric::{
-    refracted_at, refraction, refraction_pdf, refraction_slopes, refraction_torque, signed_mirror_cosine,
+    reflection_gradients, refracted_at, refraction, refraction_gradients, refraction_pdf, refraction_slopes,
+    signed_mirror_cosine,
 };
 use super::disney::{Diffusion, INV_PI, disney_alpha, disney_alpha_adjoint, lerp, tint, tint_adjoint};
 use super::fresnel::{
-    fresnel, fresnel_slopes, normal_reflectance, normal_reflectance_slope, relative_index, schlick_weight,
+    fresnel, fresnel_slopes, normal_reflectance, normal_reflectance_slope, relative_index, schlick_slope,
+    schlick_weight,
 };
-use super::local::{LobeSample, above, add_scaled, cosine_hemisphere, halfway, mirrored, torque, upright, weigh};
+use super::local::{
+    Gradients, LobeSample, above, add_scaled, cosine_hemisphere, halfway, mirrored, no_gradients, upright, weigh,
+};
 use super::microfacet::{Distribution, Microfacets, along_sphere};
 use crate::each::EachEntry;
 use crate::transport::number::Number;
@@ -67,8 +71,9 @@ pub fn eta_of_specular_slope<N: Number>(specular: N) -> N {
 struct ClearCoat<N> {
     density: N,
     slope: N,
-    /// Reflectance times shadowing.
+    /// Reflectance times shadowing, and its derivative by the cosine between a direction and the normal halfway.
     factor: N,
+    factor_slope: N,
 }
 
 impl<N: Number> ClearCoat<N> {
@@ -78,17 +83,19 @@ impl<N: Number> ClearCoat<N> {
         let (density, slope) = coat_density(alpha, halfway(wi, wo));
         let shadowing = Microfacets::new(Distribution::Ggx, [N::lift(COAT_SHADOWING); 2], true);
         let [least, rest] = [COAT_REFLECTANCE, 1.0 - COAT_REFLECTANCE].each(N::lift);
-        let fresnel = least + rest * schlick_weight(mirror_cosine(wi, wo));
+        let cosine = mirror_cosine(wi, wo);
+        let shadowing = N::lift(0.25) * shadowing.shadowing(wi) * shadowing.shadowing(wo);
         Self {
             density,
             slope: slope * (N::lift(COAT_ALPHA[1]) - N::lift(COAT_ALPHA[0])),
-            factor: N::lift(0.25) * fresnel * shadowing.shadowing(wi) * shadowing.shadowing(wo),
+            factor: (least + rest * schlick_weight(cosine)) * shadowing,
+            factor_slope: rest * schlick_slope(cosine) * shadowing,
         }
     }
 
-    /// The gradients of the logarithm of density times shadowing by the two directions, as far as they turn together.
+    /// The gradients of the logarithm of density times shadowing by the two directions.
     #[inline]
-    fn gradients(gloss: N, wi: [N; 3], wo: [N; 3]) -> [[N; 3]; 2] {
+    fn gradients(gloss: N, wi: [N; 3], wo: [N; 3]) -> Gradients<N> {
         let alpha = lerp(N::lift(COAT_ALPHA[0]), N::lift(COAT_ALPHA[1]), gloss);
         let shadowing = Microfacets::new(Distribution::Ggx, [N::lift(COAT_SHADOWING); 2], true);
         let h = [0, 1, 2].each(|a| wi[a] + wo[a]);
@@ -266,45 +273,55 @@ impl<N: Number> Principled<N> {
         out
     }
 
-    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    /// The gradients of [`Self::eval`], weighted by `d`, by the directions.
     #[inline]
-    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
-        let sides = wi[2] * wo[2];
+    pub fn gradients(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Gradients<N> {
+        let (sides, facets) = (wi[2] * wo[2], self.facets());
+        let [solid, glass] = self.shares();
         if sides.below(0.0) {
-            let value = weigh(d, self.eval(wi, wo));
-            return refraction_torque(&self.facets(), self.eta, wi, wo).each(|x| x * value);
+            let weight = weigh(d, self.base_color.map(root)) * glass;
+            return refraction_gradients(&facets, self.eta, wi, wo, weight);
         }
         if !sides.above(0.0) {
-            return [N::lift(0.0); 3];
+            return no_gradients();
         }
-        let (i, o) = (above(wi, wi), above(wi, wo));
-        let [by_i, by_o] = self.facets().reflection_gradients(i, o);
         if wi[2].below(0.0) {
-            let value = weigh(d, self.eval(wi, wo));
-            return torque(i, o, by_i, by_o).each(|x| x * value);
+            return reflection_gradients(&facets, self.eta, wi, wo, d.sum() * glass);
         }
-        let [solid, _] = self.shares();
-        let one = N::lift(1.0);
-        let coat = ClearCoat::new(self.clearcoat_gloss, wi, wo);
+        let (one, cosine) = (N::lift(1.0), mirror_cosine(wi, wo));
+        // What microfacets mirror, and its derivative by the cosine between a direction and the normal halfway.
+        let mirrors = facets.reflection(wi, wo);
+        let (weight, weight_slope) = (schlick_weight(cosine), schlick_slope(cosine));
+        let [f, f_slope, _] = fresnel_slopes(cosine, self.eta);
+        let (plain_tint, r0) = (tint(self.base_color), normal_reflectance(self.eta));
+        let (mut glossy, mut by_cosine) = (N::lift(0.0), N::lift(0.0));
+        for c in 0..3 {
+            let (color, base) = (self.base_color[c], plain_tint[c] * r0);
+            let plain = lerp(f, lerp(base, one, weight), self.spec_tint);
+            glossy += d[c] * lerp(plain, lerp(color, one, weight), self.metallic);
+            let plain_slope = lerp(f_slope, (one - base) * weight_slope, self.spec_tint);
+            by_cosine += d[c] * lerp(plain_slope, (one - color) * weight_slope, self.metallic);
+        }
+        // Diffuse lobe, sheen and clear coat, without the cosine of `wo`.
         let diffusion = Diffusion::new(wi, wo);
-        // The microfacets' reflection is the whole value less diffuse lobe, sheen and clear coat.
         let shape = diffusion.shape(self.roughness, self.flatness);
-        let diffuse = weigh(d, self.base_color) * solid * N::lift(INV_PI);
-        let tint = tint(self.base_color).map(|x| lerp(one, x, self.sheen_tint));
-        let sheen = weigh(d, tint) * self.sheen * (one - self.metallic) * diffusion.sheen;
-        let clear = d.sum() * self.clearcoat * coat.density * coat.factor;
-        let glossy = weigh(d, self.eval(wi, wo)) - (diffuse * shape + sheen + clear) * wo[2];
         let [shape_i, shape_o] = diffusion.shape_by_cosines(self.roughness, self.flatness);
-        let upright_i = upright(diffuse * shape_i * wo[2]);
-        let upright_o = upright(diffuse * (shape_o * wo[2] + shape) + sheen + clear);
-        let [coat_i, coat_o] = ClearCoat::gradients(self.clearcoat_gloss, wi, wo);
-        let clear = clear * wo[2];
-        torque(
-            wi,
-            wo,
-            add_scaled(add_scaled(upright_i, by_i, glossy), coat_i, clear),
-            add_scaled(add_scaled(upright_o, by_o, glossy), coat_o, clear),
-        )
+        let [shape_m, sheen_m] = diffusion.by_mirror_cosine(self.roughness, self.flatness, cosine);
+        let diffuse = weigh(d, self.base_color) * solid * N::lift(INV_PI);
+        let sheen_tint = plain_tint.map(|x| lerp(one, x, self.sheen_tint));
+        let sheen = weigh(d, sheen_tint) * self.sheen * (one - self.metallic);
+        let coat = ClearCoat::new(self.clearcoat_gloss, wi, wo);
+        let clear = d.sum() * self.clearcoat * coat.density;
+        let all = diffuse * shape + sheen * diffusion.sheen + clear * coat.factor;
+        let by_cosine = by_cosine * mirrors + (diffuse * shape_m + sheen * sheen_m + clear * coat.factor_slope) * wo[2];
+        let along = facets.reflection_gradients(wi, wo);
+        let mirrored = mirror_gradients(wi, wo, along, glossy * mirrors, by_cosine);
+        let coated = ClearCoat::gradients(self.clearcoat_gloss, wi, wo);
+        let cosines = [diffuse * shape_i * wo[2], diffuse * shape_o * wo[2] + all].each(upright);
+        [0, 1].each(|k| {
+            let sum = add_scaled(cosines[k], mirrored[k], one);
+            add_scaled(sum, coated[k], clear * coat.factor * wo[2])
+        })
     }
 }
 

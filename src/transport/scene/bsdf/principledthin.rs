@@ -1,10 +1,13 @@
 //! The principled BSDF of a thin sheet, whose two sides look alike and which light leaves where it entered (Burley2015).
 
-use super::conductor::{mirror_cosine, smooth_sample};
+use super::conductor::{mirror_cosine, mirror_gradients, smooth_sample};
 use super::disney::{Diffusion, INV_PI, disney_alpha, disney_alpha_adjoint, lerp, tint, tint_adjoint};
-use super::fresnel::{fresnel, fresnel_slopes, normal_reflectance, normal_reflectance_slope, schlick_weight};
+use super::fresnel::{
+    fresnel, fresnel_slopes, normal_reflectance, normal_reflectance_slope, schlick_slope, schlick_weight,
+};
 use super::local::{
-    LobeSample, above, add_scaled, cosine_hemisphere, flipped, halfway, inner, mirrored, torque, upright, weigh,
+    Gradients, LobeSample, above, add_scaled, cosine_hemisphere, flipped, halfway, inner, mirrored, no_gradients,
+    upright, weigh,
 };
 use super::microfacet::{Distribution, Microfacets};
 use super::principled::lobe_shares;
@@ -170,57 +173,69 @@ impl<N: Number> PrincipledThin<N> {
         out
     }
 
-    /// The derivative of [`Self::eval`], weighted by `d`, by turning the directions.
+    /// The gradients of [`Self::eval`], weighted by `d`, by the directions.
     #[inline]
-    pub fn torque(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> [N; 3] {
+    pub fn gradients(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Gradients<N> {
         let (i, o) = (above(wi, wi), above(wi, wo));
         if !i[2].above(0.0) || !(o[2].above(0.0) || o[2].below(0.0)) {
-            return [N::lift(0.0); 3];
+            return no_gradients();
         }
+        self.upper_gradients(i, o, d).each(|by| above(wi, by))
+    }
+
+    /// The same of directions of which `i` is on the upper side.
+    #[inline]
+    fn upper_gradients(&self, i: [N; 3], o: [N; 3], d: Rgb<N>) -> Gradients<N> {
         let one = N::lift(1.0);
         let through = N::lift(0.5) * self.diff_trans;
         let solid = (one - self.spec_trans) * N::lift(INV_PI);
         if o[2].below(0.0) {
             let weight = weigh(d, self.base_color);
-            let (by_i, by_o) = self.transmission_gradients(i, o);
-            let by_i = by_i.each(|x| x * weight);
-            return torque(i, o, by_i, add_scaled(upright(-weight * solid * through), by_o, weight));
+            let [by_i, by_o] = self.transmission_gradients(i, o).each(|by| by.each(|x| x * weight));
+            return [by_i, add_scaled(by_o, upright(-weight * solid * through), one)];
         }
+        let (cosine, facets) = (mirror_cosine(i, o), self.facets());
+        // What microfacets mirror, and its derivative by the cosine between a direction and the normal halfway.
+        let mirrors = self.spec_trans * facets.reflection(i, o);
+        let (weight, weight_slope) = (schlick_weight(cosine), schlick_slope(cosine));
+        let [f, f_slope, _] = fresnel_slopes(cosine, self.eta);
+        let (plain_tint, r0) = (tint(self.base_color), normal_reflectance(self.eta));
+        let (mut glossy, mut by_cosine) = (N::lift(0.0), N::lift(0.0));
+        for c in 0..3 {
+            let base = plain_tint[c] * r0;
+            glossy += d[c] * lerp(f, lerp(base, one, weight), self.spec_tint);
+            by_cosine += d[c] * lerp(f_slope, (one - base) * weight_slope, self.spec_tint);
+        }
+        // Diffuse lobe and sheen, without the cosine of `o`.
         let diffusion = Diffusion::new(i, o);
-        let tint = tint(self.base_color).map(|x| lerp(one, x, self.sheen_tint));
         let shape = diffusion.shape(self.roughness, self.flatness);
-        let diffuse = weigh(d, self.base_color) * solid * (one - through);
-        let sheen = weigh(d, tint) * (one - self.spec_trans) * (one - through) * self.sheen * diffusion.sheen;
-        let glossy = weigh(d, self.eval(wi, wo)) - (diffuse * shape + sheen) * o[2];
         let [shape_i, shape_o] = diffusion.shape_by_cosines(self.roughness, self.flatness);
-        let [by_i, by_o] = self.facets().reflection_gradients(i, o);
-        torque(
-            i,
-            o,
-            add_scaled(upright(diffuse * shape_i * o[2]), by_i, glossy),
-            add_scaled(upright(diffuse * (shape_o * o[2] + shape) + sheen), by_o, glossy),
-        )
+        let [shape_m, sheen_m] = diffusion.by_mirror_cosine(self.roughness, self.flatness, cosine);
+        let diffuse = weigh(d, self.base_color) * solid * (one - through);
+        let sheen_tint = plain_tint.map(|x| lerp(one, x, self.sheen_tint));
+        let sheen = weigh(d, sheen_tint) * (one - self.spec_trans) * (one - through) * self.sheen;
+        let all = diffuse * shape + sheen * diffusion.sheen;
+        let by_cosine = by_cosine * mirrors + (diffuse * shape_m + sheen * sheen_m) * o[2];
+        let along = facets.reflection_gradients(i, o);
+        let mirrored = mirror_gradients(i, o, along, glossy * mirrors, by_cosine);
+        let cosines = [diffuse * shape_i * o[2], diffuse * shape_o * o[2] + all].each(upright);
+        [0, 1].each(|k| add_scaled(cosines[k], mirrored[k], one))
     }
 
-    /// The gradients of the glossy part of what is transmitted, over the base colour. The angle between `i` and the
-    /// mirror image of `o` changes when both turn.
+    /// The gradients of the glossy part of what is transmitted, over the base colour.
     #[inline]
-    fn transmission_gradients(&self, i: [N; 3], o: [N; 3]) -> ([N; 3], [N; 3]) {
+    fn transmission_gradients(&self, i: [N; 3], o: [N; 3]) -> Gradients<N> {
         if !passes(i, o) {
-            return ([N::lift(0.0); 3], [N::lift(0.0); 3]);
+            return no_gradients();
         }
         let mirrored = flipped(o);
         let facets = self.widened_facets();
         let [f, by_cosine, _] = fresnel_slopes(mirror_cosine(i, mirrored), self.eta);
         let mirrors = self.spec_trans * facets.reflection(i, mirrored);
-        let [by_i, by_mirrored] = facets.reflection_gradients(i, mirrored);
+        let along = facets.reflection_gradients(i, mirrored);
         let value = (N::lift(1.0) - f) * mirrors;
-        // The cosine is half of the length of the sum of both.
-        let turning = halfway(i, mirrored).each(|x| -N::lift(0.5) * by_cosine * mirrors * x);
-        (
-            add_scaled(turning, by_i, value),
-            flipped(add_scaled(turning, by_mirrored, value)),
-        )
+        let [by_i, by_mirrored] = mirror_gradients(i, mirrored, along, value, -by_cosine * mirrors);
+        [by_i, flipped(by_mirrored)]
     }
 
     /// Derivatives of what is transmitted.

@@ -1,0 +1,133 @@
+// What a replay remembers where shapes move: the points between which it goes, and the derivatives by these. Factors of the
+// throughput that depend on three points are complete when the path has found the third.
+
+#import transport/paths/adjoint
+#import transport/paths/path_state
+#import transport/rays/sampler
+#import transport/scene/beam
+#import transport/scene/bsdf
+#import transport/scene/interaction
+#import transport/scene/light
+#import transport/scene/motion
+#import transport/scene/records
+#import transport/scene/shape
+#import transport/scene/tangent
+#import transport/scene/texture
+#import transport/scene/three_point
+
+#ifdef REPLAY
+#ifdef TRAILS
+
+// The last points of a path.
+struct Trail {
+    sensor: u32,
+    // Whether the path has met a surface, and the last point on one.
+    begun: bool,
+    last: Anchor,
+    // The scattering of a drawn light, and that of the path, whose third point is not known yet; and the derivatives by the
+    // logarithm of their factors.
+    open: array<bool, 2>,
+    points: array<ThreePoints, 2>,
+    d: array<vec3f, 2>,
+}
+
+var<private> trail: Trail;
+
+// Begins the trail of a path that is about to leave the camera of this sensor.
+fn trail_new(sensor: u32) {
+    trail.sensor = sensor;
+    trail.begun = false;
+    trail.open = array<bool, 2>(false, false);
+}
+
+// A point of a surface, of which any tangent serves what looks alike from all sides.
+fn anchor(hit: Hit, along: vec3f) -> Anchor {
+    return Anchor(hit, along, motion_of(hit.surface), false, vec3f(0.0));
+}
+
+// The point of an area light that was drawn from `origin`.
+fn drawn_anchor(record: Light, origin: vec3f, drawn: Drawn) -> Anchor {
+    var point = drawn.point;
+    point.p = along(origin, drawn.direction, drawn.distance);
+    let hit = Hit(drawn.distance, record.surface, 0u, point, 0.0, drawn.normal, drawn.normal, true);
+    return anchor(hit, drawn.normal);
+}
+
+// The place of a light without a surface.
+fn light_anchor(record: Light, number: u32) -> Anchor {
+    let frame = axes(record);
+    let point = surface_point_new(record.position.xyz, vec2f(0.0));
+    let hit = Hit(0.0, 0u, 0u, point, 0.0, frame.n, frame.n, true);
+    return Anchor(hit, frame.s, launch.light_motions_at + MOTION_UNITS * number, false, vec3f(0.0));
+}
+
+// Remembers a scattering at a vertex in the local direction `wo`: of a drawn light in the turn 0, of the path in the turn 1.
+// `by_value` are the derivatives by the value of the BSDF, `d` those by the logarithm of its factor.
+fn leave_trail(at: Interaction, wo: vec3f, outgoing: vec3f, turn: u32, by_value: vec3f, d: vec3f) {
+    var tangent = at.s;
+    if (at.flags & BSDF_ANISOTROPIC) != 0u {
+        tangent = derivatives(at.hit).dp_du;
+    }
+    var here = anchor(at.hit, tangent);
+    here.seen = !trail.begun;
+    here.ray = at.incoming;
+    let slopes = value_slopes(at, wo, by_value);
+    let none = ONWARDS_DIRECTION;
+    let points = ThreePoints(slopes, outgoing, here, trail.last, trail.begun, trail.sensor, here, none, 0u);
+    trail.points[turn] = points;
+    trail.d[turn] = d;
+    trail.open[turn] = true;
+    if turn == 1u {
+        trail.last = here;
+        trail.begun = true;
+    }
+}
+
+// Tells where the light is that was drawn from `origin` and that leave_trail has remembered.
+fn aim_trail(origin: vec3f, drawn: Drawn) {
+    let record = light_record(drawn.light);
+    let points = &trail.points[0];
+    if is_light(record.kind, LIGHT_AREA) {
+        (*points).after = drawn_anchor(record, origin, drawn);
+        (*points).onwards = ONWARDS_SURFACE;
+    } else if !is_light(record.kind, LIGHT_ENVMAP) && !is_light(record.kind, LIGHT_DIRECTIONAL) {
+        (*points).after = light_anchor(record, drawn.light);
+        (*points).onwards = ONWARDS_POINT;
+        (*points).light = drawn.light;
+    }
+}
+
+// Completes the last scatterings: the path has met `hit`, or gone far away, or `ended`.
+fn follow_trail(hit: Hit, ended: bool) {
+    for (var turn = 0u; turn < 2u; turn++) {
+        let open = trail.open[turn] && !(turn == 1u && ended);
+        trail.open[turn] = false;
+        if !open || all(trail.d[turn] == vec3f(0.0)) {
+            continue;
+        }
+        var points = trail.points[turn];
+        if turn == 1u && hit.found {
+            points.after = anchor(hit, hit.normal);
+            points.onwards = ONWARDS_SURFACE;
+        }
+        three_points_adjoint(points, trail.d[turn]);
+    }
+}
+
+// Sends the derivatives of the radiance of a light that the camera sees, whose texture moves; `d` by that radiance.
+fn seen_light(record: Light, hit: Hit, ray: vec3f, d: vec3f) {
+    if trail.begun || record.light_texture == NONE {
+        return;
+    }
+    var by = no_changes();
+    by.by_uv = picture_slopes(record.light_texture, hit.point.uv, d * light_color(record));
+    var point = anchor(hit, hit.normal);
+    point.seen = true;
+    point.ray = ray;
+    if anchor_is_wanted(point, trail.sensor) {
+        anchor_adjoint(point, trail.sensor, vec3f(0.0), vec3f(0.0), by);
+    }
+}
+
+#endif
+#endif

@@ -1,0 +1,189 @@
+// Scattering in three-point form: the derivatives of the light that goes from one point by a second to a third, by the motion
+// of all three (docs/method.md, section 21).
+
+#import common/math
+#import transport/scene/beam
+#import transport/scene/bsdf
+#import transport/scene/facing
+#import transport/scene/interaction
+#import transport/scene/motion
+#import transport/scene/records
+#import transport/scene/shape
+#import transport/scene/texture
+
+#ifdef REPLAY
+#ifdef TRAILS
+
+// What a path goes to from a surface: a direction that stands still, of what is far away; a point drawn on a surface, by area;
+// or the place of a light without extent, whose tangent and normal are the axes of its beam.
+const ONWARDS_DIRECTION: u32 = 0u;
+const ONWARDS_SURFACE: u32 = 1u;
+const ONWARDS_POINT: u32 = 2u;
+
+// A path's way over a surface.
+struct ThreePoints {
+    // The derivatives that the value leaves here.
+    slopes: ValueSlopes,
+    // The direction that it goes on in.
+    outgoing: vec3f,
+    here: Anchor,
+    // Where it comes from; unless `follows`, from the camera of this sensor.
+    before: Anchor,
+    follows: bool,
+    sensor: u32,
+    after: Anchor,
+    onwards: u32,
+    // The light without extent that it goes to.
+    light: u32,
+}
+
+// Derivatives by both local directions of a surface's value, and by the texture coordinates.
+struct ValueSlopes {
+    by: Gradients,
+    by_uv: vec2f,
+}
+
+// The derivatives of `d` times the value for the local direction `wo`.
+fn value_slopes(at: Interaction, wo: vec3f, d: vec3f) -> ValueSlopes {
+    var sum = ValueSlopes(no_gradients(), vec2f(0.0));
+    for (var i = 0u; i < at.leaves.y; i++) {
+        let leaf = leaf_record(at.leaves.x + i);
+        let wi = turned(leaf, LEAF_TURNED, at.wi);
+        let to = turned(leaf, LEAF_TURNED, wo);
+        let by_leaf = d * leaf_weight(leaf, at.hit.point);
+        var by: Gradients;
+        if is_lambertian(leaf) {
+            by = diffuse_gradients(texture_value(leaf.first_texture, at.hit.point), to, by_leaf);
+            sum.by_uv += picture_slopes(leaf.first_texture, at.hit.point.uv, diffuse_adjoint(to, by_leaf));
+        } else {
+#ifdef MODELS
+            let v = leaf_values(leaf, at.hit.point);
+            by = model_gradients(leaf, v, wi, to, by_leaf);
+            var by_values = model_eval_adjoint(leaf, v, wi, to, by_leaf);
+            for (var k = 0u; k < leaf.textures; k++) {
+                sum.by_uv += picture_slopes(leaf.first_texture + k, at.hit.point.uv, by_values[k]);
+            }
+#endif
+        }
+        sum.by.wi += turned(leaf, LEAF_TURNED, by.wi);
+        sum.by.wo += turned(leaf, LEAF_TURNED, by.wo);
+        if leaf.factors > 0u {
+            sum.by_uv += weight_slopes(leaf, at.hit.point, dot(d, leaf_eval(leaf, at, wo).value));
+        }
+    }
+    return sum;
+}
+
+// The derivatives by the texture coordinates by way of the factors of a leaf's weight, from `d` by that.
+fn weight_slopes(leaf: Leaf, point: SurfacePoint, d: f32) -> vec2f {
+    var sum = vec2f(0.0);
+    for (var i = 0u; i < leaf.factors; i++) {
+        let factor = factor_record(leaf.first_factor + i);
+        sum += picture_slopes(factor.factor_texture, point.uv, vec3f(weight_slope(leaf, point, i, d), 0.0, 0.0));
+    }
+    return sum;
+}
+
+// Whether derivatives by how any of the three points moves are needed.
+fn three_points_is_wanted(points: ThreePoints) -> bool {
+    if anchor_is_wanted(points.here, points.sensor) {
+        return true;
+    }
+    if points.follows && anchor_is_wanted(points.before, points.sensor) {
+        return true;
+    }
+    return points.onwards != ONWARDS_DIRECTION && anchor_is_wanted(points.after, points.sensor);
+}
+
+// Sends the derivatives by the three points, from `d` by the logarithm of what goes over the surface.
+fn three_points_adjoint(points: ThreePoints, d: vec3f) {
+    if !three_points_is_wanted(points) {
+        return;
+    }
+    let here = points.here;
+    let x = here.hit.point.p;
+    var to_before = -here.ray;
+    if points.follows {
+        to_before = points.before.hit.point.p - x;
+    }
+    var to_after = points.outgoing;
+    if points.onwards != ONWARDS_DIRECTION {
+        to_after = points.after.hit.point.p - x;
+    }
+    let nearer = vec2f(1.0 / sqrt(dot(to_before, to_before)), 1.0 / sqrt(dot(to_after, to_after)));
+    let i = to_before * nearer.x;
+    let o = to_after * nearer.y;
+    // The frame, whose first axis is the direction of `across`.
+    let n = here.hit.shading;
+    let height = dot(n, here.along);
+    let across = here.along - n * height;
+    let shorter = 1.0 / sqrt(dot(across, across));
+    let s = across * shorter;
+    let t = cross(n, s);
+    // From local directions to the vectors to both neighbours and to the axes.
+    let by_wi = points.slopes.by.wi;
+    let by_wo = points.slopes.by.wo;
+    var by_before = direction_adjoint(i, nearer.x, s * by_wi.x + t * by_wi.y + n * by_wi.z);
+    var by_after = direction_adjoint(o, nearer.y, s * by_wo.x + t * by_wo.y + n * by_wo.z);
+    let by_t = i * by_wi.y + o * by_wo.y;
+    let by_s = i * by_wi.x + o * by_wo.x + cross(by_t, n);
+    let by_n = i * by_wi.z + o * by_wo.z + cross(s, by_t);
+    let by_across = direction_adjoint(s, shorter, by_s);
+    let upwards = dot(n, by_across);
+    var by_here = no_changes();
+    by_here.by_uv = points.slopes.by_uv;
+    by_here.by_tangent = by_across - n * upwards;
+    by_here.by_normal = by_n - (by_across * height + here.along * upwards);
+    // The density by area, and the beam.
+    let all = d.x + d.y + d.z;
+    var by_third = no_changes();
+    if points.onwards == ONWARDS_POINT {
+        let beam = beam_adjoint(light_record(points.light), to_after, d);
+        by_third.by_area = beam.by_axes.n;
+        by_third.by_tangent = beam.by_axes.s;
+        by_after += beam.by_to - to_after * (2.0 * all * nearer.y * nearer.y);
+    } else if points.onwards == ONWARDS_SURFACE {
+        let area = points.after.hit.normal;
+        let scale = all / dot(area, to_after);
+        by_third.by_area = to_after * scale;
+        by_after += area * scale - to_after * (3.0 * all * nearer.y * nearer.y);
+    }
+    // Send them to what moves the points.
+    var by_p = vec3f(0.0);
+    if points.onwards != ONWARDS_DIRECTION {
+        by_p -= by_after;
+    }
+    var by_ray = vec3f(0.0);
+    if points.follows {
+        by_p -= by_before;
+    } else {
+        by_ray = -by_before;
+    }
+    // In a loop, which compilers write out once.
+    for (var part = 0u; part < 3u; part++) {
+        var anchor = here;
+        var by_point = by_p;
+        var by = by_here;
+        if part == 1u {
+            if !points.follows {
+                continue;
+            }
+            anchor = points.before;
+            by_point = by_before;
+            by_ray = vec3f(0.0);
+            by = no_changes();
+        } else if part == 2u {
+            if points.onwards == ONWARDS_DIRECTION {
+                continue;
+            }
+            anchor = points.after;
+            by_point = by_after;
+            by_ray = vec3f(0.0);
+            by = by_third;
+        }
+        anchor_adjoint(anchor, points.sensor, by_point, by_ray, by);
+    }
+}
+
+#endif
+#endif

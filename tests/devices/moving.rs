@@ -1,0 +1,114 @@
+//! What moves beside rough surfaces: the same pictures, the same derivatives by places, vertices, normals, heights, lights and cameras,
+//! and the same places and pictures after ten iterations on both devices.
+
+#[path = "../small/mod.rs"]
+mod small;
+
+use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::Options;
+use prbopt::device::{ArrayKind, Batch, Device};
+use prbopt::gradcheck;
+use prbopt::transport::rays::pixel::PixelTable;
+use serde_json::{Map, Value};
+
+use super::gpu;
+use super::iterations::{ADAM, iterate};
+use super::worlds::{Outcome, compare, gradients, image};
+use small::moving::moving_worlds;
+use small::worlds::SmallWorld;
+
+fn run(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
+    let options = gradcheck::Options {
+        seed: 5,
+        ..gradcheck::Options::default()
+    };
+    let setup = small.setup("free_flight", &options);
+    let (mut resident, mut params) = (setup.resident, setup.params);
+    resident.set_constant_reference([0.3, 0.5, 0.4]);
+    let sensors: Vec<u32> = (0..resident.sensors.len() as u32).collect();
+    let table = PixelTable::new(&resident.sensors, &sensors).expect("few pixels");
+    let batch = Batch { table, drawn: None };
+    for tuning in params.parameters.iter_mut().filter_map(|p| p.tuning.as_mut()) {
+        tuning.learning_rate = 0.003;
+    }
+    device.load(resident, params, ADAM).expect("a small scene");
+    let mut outcome = Outcome::new();
+    image(device, &batch, "image", &mut outcome);
+    gradients(device, &batch, &mut outcome);
+    let is_reached = |slot: &&usize| {
+        let name = format!("gradient of {}", device.params().parameters[**slot].path);
+        let found = outcome.iter().find(|(of, _)| *of == name);
+        let (_, gradient) = found.expect("it has a gradient");
+        gradient.iter().any(|g| *g != 0.0)
+    };
+    let reached = setup.checked.iter().filter(is_reached).count();
+    assert!(4 * reached >= 3 * setup.checked.len(), "{}: {reached}", small.name);
+    iterate(device, &batch, 4, 0.2);
+    for slot in &setup.checked {
+        let values = device.read(*slot, ArrayKind::Values).expect("values");
+        let path = &device.params().parameters[*slot].path;
+        outcome.push((format!("{path} after ten iterations"), values));
+    }
+    image(device, &batch, "image after ten iterations", &mut outcome);
+    outcome
+}
+
+/// What these worlds of the table have, in one: of what goes by one name in several, the first.
+fn together(names: &[&str]) -> SmallWorld {
+    let worlds = moving_worlds();
+    let [mut objects, mut parts] = [Map::new(), Map::new()];
+    let mut all = SmallWorld::default();
+    for name in names {
+        let world = worlds.iter().find(|small| small.name == *name);
+        let world = world.unwrap_or_else(|| panic!("there is no world of {name}"));
+        let text = |inner: &str| -> Map<String, Value> { serde_json::from_str(&format!("{{{inner}}}")).expect("JSON") };
+        for (name, object) in text(&world.objects) {
+            objects.entry(name).or_insert(object);
+        }
+        let optimize = text(world.optimize.trim_start_matches(','));
+        for (path, part) in optimize["optimize"]["parameters"].as_object().expect("a block") {
+            parts.entry(path.clone()).or_insert(part.clone());
+        }
+        all.set.extend(world.set.iter().cloned());
+        all.integrator = world.integrator;
+    }
+    let objects = Value::from(objects).to_string();
+    all.objects = objects[1..objects.len() - 1].into();
+    all.optimize = format!(
+        r#", "optimize": {{"references": {{"type": "constant", "value": 0.5}}, "parameters": {}}}"#,
+        Value::from(parts)
+    );
+    all
+}
+
+/// Meshes, displaced grids, disks, balls, cameras, points, spots and projectors that move at once: drivers compile shaders for each world,
+/// which takes longer than what they do.
+#[test]
+fn devices_agree_on_what_moves_together() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let small = together(&[
+        "vertices of a smooth mesh",
+        "displaced grids",
+        "vertices",
+        "lights with pictures that move",
+        "a point and a spot that move",
+        "a camera that moves past what stands still",
+    ]);
+    let (cpu, gpu) = (run(&mut Cpu::new(), &small), run(&mut gpu, &small));
+    compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// The whole table: `cargo test --release --test devices all_that_moves -- --ignored --nocapture`.
+#[test]
+#[ignore = "compiles shaders for minutes"]
+fn devices_agree_on_all_that_moves() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let mut failed = 0;
+    for small in moving_worlds() {
+        let (cpu, gpu) = (run(&mut Cpu::new(), &small), run(&mut gpu, &small));
+        let found = compare(&cpu, &gpu);
+        println!("{}: {found:?}", small.name);
+        failed += usize::from(found.is_err());
+    }
+    assert_eq!(failed, 0);
+}
