@@ -47,7 +47,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
             if seen.w < 0.0 {
                 continue;
             }
-            let u = random_uniform(pass_key(), Counter(pixel.sensor, at, launch.first_sample, 0u));
+            let u = film_numbers(pass_key(), Counter(pixel.sensor, at, launch.first_sample, 0u));
             let across = filter_weight(sensor, u.x - 0.5 - (f32(column) - f32(x)));
             let down = filter_weight(sensor, u.y - 0.5 - (f32(row) - f32(y)));
             sum += across * down * seen;

@@ -40,7 +40,11 @@ fn options() -> Options {
 #[test]
 fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
     for small in moving_worlds() {
-        let setup = small.setup("free_flight", &options());
+        let mut setup = small.setup("free_flight", &options());
+        // Few paths meet the ball there.
+        if small.name == "vertices" {
+            setup.spp = 16;
+        }
         let report = check(&setup, Some(&mut Cpu::new()), &options())
             .expect("the check runs")
             .report;
@@ -148,7 +152,7 @@ fn slopes_are_those_of_neighbouring_hits() {
                 let [Some(last), Some(next)] = beside else { continue };
                 let over = [0, 1, 2].map(|a| next.point.p[a] - last.point.p[a]);
                 let far = dot(over, over).sqrt() > 8.0 * STEP;
-                let turns = (0..2).any(|k| (next.point.uv[k] - last.point.uv[k]).abs() > 0.2);
+                let turns = (0..2).any(|k| (next.point.uv[k] - last.point.uv[k]).abs() > 0.02);
                 let alike = [&last, &next]
                     .iter()
                     .all(|other| (other.surface, other.primitive) == (hit.surface, hit.primitive));

@@ -1,4 +1,4 @@
-//! Samplers: the default number of samples per pixel. All of Mitsuba's are read, and random numbers are independent.
+//! Samplers: the default number of samples per pixel. All of Mitsuba's are read, and samples are spread in one way for all.
 
 use super::object::Object;
 use super::vocabulary::Class;
@@ -20,8 +20,8 @@ pub(super) fn nested(object: &mut Object<'_>) -> u32 {
         sampler.integer("strength", 2);
     }
     if sampler.name != "independent" {
-        let warning =
-            "samples are independent here, also of a `stratified`, `multijitter`, `orthogonal` or `ldsampler`";
+        let warning = "a `stratified`, `multijitter`, `orthogonal` or `ldsampler` is read as `independent` is: the samples of a pixel \
+                       are spread over the film and at first vertices by a scrambled sequence of Sobol's, whichever is named";
         sampler.value.context.warn_once(warning);
     }
     sampler.finish();

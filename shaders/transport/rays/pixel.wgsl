@@ -83,6 +83,15 @@ fn linear_weight(seed: u32, index: u32, channel: u32) -> f32 {
     return 2.0 * random_uniform(key, Counter(0u, index, channel, 0u)).x - 1.0;
 }
 
+// The first block of a sample: the numbers of its place on the film, and of where a march begins.
+fn film_numbers(key: vec4u, counter: Counter) -> vec4f {
+    // Rays through a field are one sample each of pixels drawn at random as a rule: there is nothing to spread.
+    if scene.has_field == 0u {
+        return stratified_uniform(key, counter);
+    }
+    return random_uniform(key, counter);
+}
+
 // A sample's ray, its jitter, and what its radiance counts in its pixel.
 struct Sampled {
     ray: Ray,
@@ -92,7 +101,8 @@ struct Sampled {
 
 // One sample of a pixel.
 fn sample_ray(sensor: Sensor, pixel: Pixel, key: vec4u, sample: u32) -> Sampled {
-    let u = random_uniform(key, Counter(pixel.sensor, pixel.index, sample, 0u));
+    let counter = Counter(pixel.sensor, pixel.index, sample, 0u);
+    let u = film_numbers(key, counter);
     let column = pixel.index % sensor.width;
     let row = pixel.index / sensor.width;
     let x = filter_sample(sensor, column, sensor.width, u.x);

@@ -3,7 +3,7 @@
 #import bind/launch
 #import transport/rays/random
 
-// First block of a path's walk; block 0 is the film position.
+// First block of a path's walk; block 0 is the film position. The numbers of both are spread over the samples of a pixel.
 const WALK: u32 = 1u;
 // First block of the draws that only an adjoint makes.
 const ADJOINT: u32 = 1073741824u;
@@ -19,7 +19,11 @@ struct Sampler {
 
 // The sequence that starts at `counter`'s block.
 fn sampler_new(counter: Counter) -> Sampler {
-    return Sampler(counter, vec4f(0.0), 4u);
+    if counter.block != WALK {
+        return Sampler(counter, vec4f(0.0), 4u);
+    }
+    let next = Counter(counter.sensor, counter.pixel, counter.sample, counter.block + 1u);
+    return Sampler(next, stratified_uniform(pass_key(), counter), 0u);
 }
 
 // The next number, uniform in [0, 1).

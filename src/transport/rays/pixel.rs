@@ -2,7 +2,7 @@
 
 use super::camera::{Ray, camera_ray};
 use super::film::filter_sample;
-use super::random::{Counter, Key, random_index, random_uniform, random_words};
+use super::random::{Counter, Key, random_index, random_uniform, random_words, stratified_uniform};
 use super::sensor::{sensor_ray, sensor_weight};
 use crate::resident::layout::{SceneRecord, SensorRecord, backdrop, sensor};
 
@@ -99,6 +99,16 @@ pub fn random_backdrop(objective: Key, pixel: Pixel) -> [f32; 3] {
     [u[0], u[1], u[2]]
 }
 
+/// The first block of a sample: the numbers of its place on the film, and of where a march begins.
+#[inline(always)]
+pub fn film_numbers(scene: &SceneRecord, key: Key, counter: Counter) -> [f32; 4] {
+    // Rays through a field are one sample each of pixels drawn at random as a rule: there is nothing to spread.
+    match scene.has_field {
+        0 => stratified_uniform(key, counter),
+        _ => random_uniform(key, counter),
+    }
+}
+
 /// A sample's ray.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampled {
@@ -118,10 +128,10 @@ pub fn sample_ray(scene: &SceneRecord, record: &SensorRecord, pixel: Pixel, key:
         sample,
         block: 0,
     };
-    let u = random_uniform(key, counter);
+    let [u, v, jitter, _] = film_numbers(scene, key, counter);
     let (column, row) = (pixel.index % record.width, pixel.index / record.width);
-    let x = filter_sample(scene, record, column, record.width, u[0]);
-    let y = filter_sample(scene, record, row, record.height, u[1]);
+    let x = filter_sample(scene, record, column, record.width, u);
+    let y = filter_sample(scene, record, row, record.height, v);
     let mut ray = if record.kind == sensor::PERSPECTIVE {
         camera_ray(record, x.position, y.position)?
     } else {
@@ -131,7 +141,7 @@ pub fn sample_ray(scene: &SceneRecord, record: &SensorRecord, pixel: Pixel, key:
     ray.sensor = pixel.sensor;
     Some(Sampled {
         ray,
-        jitter: u[2],
+        jitter,
         weight: x.weight * y.weight * sensor_weight(record),
     })
 }

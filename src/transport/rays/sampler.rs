@@ -1,10 +1,10 @@
 //! The random numbers of one path: consecutive blocks of a counter, so that a replay draws the same ones.
 
 use super::pixel::Pixel;
-use super::random::{Counter, Key, random_uniform};
+use super::random::{Counter, Key, random_uniform, stratified_uniform};
 use crate::each::EachEntry;
 
-/// First block of a path's walk; block 0 is the film position.
+/// First block of a path's walk; block 0 is the film position. The numbers of both are spread over the samples of a pixel.
 pub const WALK: u32 = 1;
 /// First block of the draws that only an adjoint makes.
 pub const ADJOINT: u32 = 1 << 30;
@@ -85,7 +85,10 @@ impl Sampler {
     #[inline(always)]
     pub fn draw(&mut self) -> f32 {
         if self.used == 4 {
-            self.values = random_uniform(self.key, self.counter);
+            self.values = match self.counter.block == WALK {
+                true => first_of_walk(self.key, self.counter),
+                false => random_uniform(self.key, self.counter),
+            };
             self.counter.block = self.counter.block.wrapping_add(1);
             self.used = 0;
         }
@@ -93,6 +96,52 @@ impl Sampler {
         self.used += 1;
         value
     }
+}
+
+/// The first block of a walk.
+// Not inlined: it is drawn once a path, and draws stand in many places.
+#[inline(never)]
+fn first_of_walk(key: Key, counter: Counter) -> [f32; 4] {
+    stratified_uniform(key, counter)
+}
+
+/// A block of each of several paths, whose sensor, pixel and sample are those of `counters`.
+#[inline(always)]
+pub fn blocks_of<const LANES: usize>(
+    key: Key,
+    [sensors, pixels, samples, _]: &[[u32; LANES]; 4],
+    blocks: &[u32; LANES],
+) -> [[f32; LANES]; 4] {
+    let counter = |lane: usize| Counter {
+        sensor: sensors[lane],
+        pixel: pixels[lane],
+        sample: samples[lane],
+        block: blocks[lane],
+    };
+    let mut values = [[0.0; LANES]; 4];
+    for lane in 0..LANES {
+        let drawn = random_uniform(key, counter(lane));
+        for i in 0..4 {
+            values[i][lane] = drawn[i];
+        }
+    }
+    let mut begin = 0;
+    for lane in 0..LANES {
+        begin += u32::from(blocks[lane] == WALK);
+    }
+    if begin > 0 {
+        for lane in 0..LANES {
+            let drawn = stratified_uniform(key, counter(lane));
+            for i in 0..4 {
+                values[i][lane] = if blocks[lane] == WALK {
+                    drawn[i]
+                } else {
+                    values[i][lane]
+                };
+            }
+        }
+    }
+    values
 }
 
 /// The sequences of several paths of one pass, side by side.
@@ -158,20 +207,7 @@ impl<const LANES: usize> Samplers<LANES> {
     /// that nearly every number drawn alone begins a block in some lane, and all lanes compute one.
     #[inline(always)]
     pub fn look_ahead(&self) -> Ahead<LANES> {
-        let [sensors, pixels, samples, blocks] = &self.counters;
-        let mut next = [[0.0; LANES]; 4];
-        for lane in 0..LANES {
-            let counter = Counter {
-                sensor: sensors[lane],
-                pixel: pixels[lane],
-                sample: samples[lane],
-                block: blocks[lane],
-            };
-            let values = random_uniform(self.key, counter);
-            for i in 0..4 {
-                next[i][lane] = values[i];
-            }
-        }
+        let next = blocks_of(self.key, &self.counters, &self.counters[3]);
         // The numbers of both blocks, moved down by as many as are used, bit by bit, in loops over lanes: a loop over numbers
         // would become a lookup in memory, lane by lane.
         let [a, b, c, d] = self.values;
@@ -218,18 +254,12 @@ impl<const LANES: usize> Samplers<LANES> {
             empty += u32::from((wanted[lane] != 0) & (self.used[lane] == 4));
         }
         if empty > 0 {
-            let [sensors, pixels, samples, blocks] = &mut self.counters;
+            let next = blocks_of(self.key, &self.counters, &self.counters[3]);
+            let blocks = &mut self.counters[3];
             for lane in 0..LANES {
-                let counter = Counter {
-                    sensor: sensors[lane],
-                    pixel: pixels[lane],
-                    sample: samples[lane],
-                    block: blocks[lane],
-                };
-                let values = random_uniform(self.key, counter);
                 let refill = (wanted[lane] != 0) & (self.used[lane] == 4);
                 for i in 0..4 {
-                    self.values[i][lane] = if refill { values[i] } else { self.values[i][lane] };
+                    self.values[i][lane] = if refill { next[i][lane] } else { self.values[i][lane] };
                 }
                 blocks[lane] = blocks[lane].wrapping_add(u32::from(refill));
                 self.used[lane] = if refill { 0 } else { self.used[lane] };

@@ -10,7 +10,8 @@ use crate::device::cpu::passes::{Inputs, Pass};
 use crate::each::EachEntry;
 use crate::resident::layout::SensorRecord;
 use crate::transport::rays::film::{MAX_REACH, film_border, filter_reach, filter_weight, spread_sensor, spreads};
-use crate::transport::rays::random::{Counter, random_uniform};
+use crate::transport::rays::pixel::film_numbers;
+use crate::transport::rays::random::Counter;
 use crate::transport::scene::records::SceneView;
 
 /// What a pixel has received: radiance and the share that nothing scattered, times the filter, and the filter's sum.
@@ -135,9 +136,9 @@ impl Gather<'_> {
             sample: self.sample,
             block: 0,
         };
-        let u = random_uniform(self.pass.keys.pass, counter);
+        let [across, down, ..] = film_numbers(&self.inputs.scene, self.pass.keys.pass, counter);
         let reach = filter_reach(record) as i32;
-        [u[0], u[1]].each(|u| {
+        [across, down].each(|u| {
             let mut weights = [0.0; MOST];
             for step in -reach..=reach {
                 weights[(step + reach) as usize] = filter_weight(&self.inputs.scene, record, u - 0.5 - step as f32);

@@ -2,8 +2,8 @@
 
 use crate::each::EachEntry;
 use crate::resident::layout::{LeafRecord, NONE, leaf};
-use crate::transport::rays::random::{Counter, Key, random_uniform};
-use crate::transport::rays::sampler::dot;
+use crate::transport::rays::random::Key;
+use crate::transport::rays::sampler::{blocks_of, dot};
 use crate::transport::scene::batch::{DrawnCells, LANES};
 use crate::transport::scene::shape::SurfacePoint;
 
@@ -218,20 +218,11 @@ impl Block {
     pub fn look_ahead(&self) -> [Lanes<f32>; AHEAD] {
         let mut all = [[0.0; LANES]; AHEAD + 4];
         for block in 0..3u32 {
-            let mut four = [[0.0; LANES]; 4];
+            let mut blocks = [0; LANES];
             for lane in 0..LANES {
-                let [sensor, pixel, sample, first] = [0, 1, 2, 3].each(|i| self.counters[i][lane]);
-                let counter = Counter {
-                    sensor,
-                    pixel,
-                    sample,
-                    block: first.wrapping_add(self.drawn[lane] / 4 + block),
-                };
-                let values = random_uniform(self.key, counter);
-                for i in 0..4 {
-                    four[i][lane] = values[i];
-                }
+                blocks[lane] = self.counters[3][lane].wrapping_add(self.drawn[lane] / 4 + block);
             }
+            let four = blocks_of(self.key, &self.counters, &blocks);
             for i in 0..4 {
                 all[4 * block as usize + i] = four[i];
             }
