@@ -10,38 +10,37 @@
 
 @compute @workgroup_size(RAY_GROUP)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
-    let index = launch.first_pixel + (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
+    // An invocation takes one sample of a pixel; those of a pixel, which meet much the same, stand side by side.
+    let samples = launch.last_sample - launch.first_sample;
+    let at = (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
+    let index = launch.first_pixel + at / samples;
     if index >= launch.last_pixel {
         return;
     }
-    // Each pixel adds for itself: a sum over the workgroup would keep the whole walk's variables alive across barriers, for
+    // Each sample adds for itself: a sum over the workgroup would keep the whole walk's variables alive across barriers, for
     // which software drivers compile minutes longer, and is little beside the additions to gradients.
-    let counts = replay_pixel(index);
+    let counts = replay_sample(index, launch.first_sample + at % samples);
     for (var i = 0u; i < 3u; i++) {
         statistics_add(i, counts[i]);
     }
 }
 
-// Replays this launch's samples of a pixel.
-fn replay_pixel(index: u32) -> vec3u {
+// Replays a sample of a pixel: rays, contributions, and replays that drifted.
+fn replay_sample(index: u32, sample: u32) -> vec3u {
     let d_radiance = adjoint_image[index].xyz * (1.0 / f32(launch.spp));
     if all(d_radiance == vec3f(0.0)) {
         return vec3u(0u);
     }
     let pixel = batch_pixel(index);
     let sensor = sensors[pixel.sensor];
-    var sum = vec3u(0u);
-    for (var sample = launch.first_sample; sample < launch.last_sample; sample++) {
-        let sampled = sample_ray(sensor, pixel, pass_key(), sample);
-        if !sampled.ray.valid {
-            continue;
-        }
-        let sampler = sampler_new(Counter(pixel.sensor, pixel.index, sample, WALK));
-        let extra = sampler_new(Counter(pixel.sensor, pixel.index, sample, ADJOINT));
-        let replayed = backpropagate(sampled.ray, sensor.medium, sampler, extra, d_radiance * sampled.weight);
-        let bound = 8.0 * f32(replayed.count + 1u) * EPSILON;
-        let drifted = any(abs(replayed.left) > bound * abs(replayed.gathered));
-        sum += vec3u(1u, replayed.count, select(0u, 1u, drifted));
+    let sampled = sample_ray(sensor, pixel, pass_key(), sample);
+    if !sampled.ray.valid {
+        return vec3u(0u);
     }
-    return sum;
+    let sampler = sampler_new(Counter(pixel.sensor, pixel.index, sample, WALK));
+    let extra = sampler_new(Counter(pixel.sensor, pixel.index, sample, ADJOINT));
+    let replayed = backpropagate(sampled.ray, sensor.medium, sampler, extra, d_radiance * sampled.weight);
+    let bound = 8.0 * f32(replayed.count + 1u) * EPSILON;
+    let drifted = any(abs(replayed.left) > bound * abs(replayed.gathered));
+    return vec3u(1u, replayed.count, select(0u, 1u, drifted));
 }

@@ -293,7 +293,7 @@ fn the_large_slab_is_the_slab() {
         .replace("\"width\": 128, \"height\": 128", "\"width\": 512, \"height\": 512")
         .replace("\"sigma_t\": 100", "\"sigma_t\": 200")
         .replace(", \"smoothing\": 0.006", "")
-        .replace("\"iterations\": 400", "\"iterations\": 200")
+        .replace("\"iterations\": 600", "\"iterations\": 200")
         .replace("\"spp\": 8", "\"spp\": 4")
         .replace("\"spp_grad\": 8", "\"spp_grad\": 4")
         .replace("slab_target", "slab_large_target");
@@ -309,7 +309,7 @@ fn the_large_slab_is_the_slab() {
 #[ignore = "takes minutes"]
 fn the_slab_looks_as_it_is_to() {
     let slab = Slab::full();
-    let [naive, grey, table] = slab.find("400");
+    let [naive, grey, table] = slab.find("600");
     let pictures =
         ["1", "2"].map(|seed| slab.picture("slab.json", slab.spp, &["--parameters", "grey/final", "--seed", seed]));
     println!(

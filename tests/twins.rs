@@ -216,6 +216,11 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "media and surfaces in one loop, because compilers write a function out wherever it is called",
     ),
     (
+        "transport/paths/replay_cache",
+        &["segment_nearest", "shadow_nearest"],
+        "closures in Rust, of which results are recalled or stored",
+    ),
+    (
         "transport/scene/bvh",
         &[
             "prepare_ray",
@@ -271,10 +276,6 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     ("transport/paths/jacobian", "there to compare with, on the CPU alone"),
-    (
-        "transport/paths/replay_cache",
-        "takes memory for each path, which a GPU lacks",
-    ),
     ("transport/lookup/prefetch", "a GPU hides latency by other invocations"),
     ("transport/rays/angle", "in common/math, which other shaders read too"),
     ("transport/scene/batch/", "lanes of vectors, which a GPU has by itself"),

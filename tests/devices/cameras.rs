@@ -82,6 +82,7 @@ fn tenth(setup: &Setup, device: &mut dyn Device) -> Outcome {
         .expect("a small scene");
     iterate(device, &setup.batch, 2, 1.0);
     let mut outcome = Outcome::default();
+    outcome.stepped();
     for (i, parameter) in setup
         .params
         .parameters
@@ -116,21 +117,23 @@ fn the_tenth_iteration_is_that_of_the_cpu() {
 #[test]
 fn whole_numbers_have_the_same_bits_however_a_pass_is_cut() {
     let setup = with_density();
-    let whole = Options {
-        deterministic: true,
-        ..Options::default()
-    };
-    let words = Options {
-        wide_atomics: false,
-        dispatch_size: Some(DispatchSize { rays: 64, samples: 1 }),
-        ..whole
-    };
-    let (Some(mut whole), Some(mut words)) = (gpu(whole), gpu(words)) else {
-        return;
-    };
-    let first = tenth(&setup, &mut whole);
-    assert!(first == tenth(&setup, &mut whole), "other bits a second time");
-    assert!(first == tenth(&setup, &mut words), "other bits in pieces");
+    for wide_atomics in [true, false] {
+        let whole = Options {
+            deterministic: true,
+            wide_atomics,
+            ..Options::default()
+        };
+        let pieces = Options {
+            dispatch_size: Some(DispatchSize { rays: 64, samples: 1 }),
+            ..whole
+        };
+        let (Some(mut whole), Some(mut pieces)) = (gpu(whole), gpu(pieces)) else {
+            return;
+        };
+        let first = tenth(&setup, &mut whole);
+        assert!(first == tenth(&setup, &mut whole), "other bits a second time");
+        assert!(first == tenth(&setup, &mut pieces), "other bits in pieces");
+    }
 }
 
 /// What rays send to views is summed in whole numbers even where gradients are floats.

@@ -79,6 +79,7 @@ fn run(device: &mut dyn Device, case: &Case) -> Outcome {
             count,
         };
         let norms = device.step(&step).expect("finite gradients");
+        outcome.stepped();
         for (i, norm) in norms.iter().enumerate() {
             outcome.array(&format!("norm {i} of step {count}"), vec![*norm as f32]);
         }

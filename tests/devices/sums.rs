@@ -70,7 +70,8 @@ fn distance(a: &[f32], b: &[f32]) -> (f64, f64) {
     )
 }
 
-/// The same gradient by floats and in whole numbers, in 64 bits and in two words, which must be the same bits.
+/// The same gradient by floats and in whole numbers, in 64 bits and in two words: the same sums, of contributions that a compiler may
+/// round in another way in another shader.
 fn compare(case: &Case, spp: u32, reference: Option<fn(f32) -> f32>) {
     let Some(mut floats) = gpu(Options::default()) else {
         return;
@@ -84,12 +85,18 @@ fn compare(case: &Case, spp: u32, reference: Option<fn(f32) -> f32>) {
     };
     let expected = gradients(&mut floats, case, spp, reference);
     let found = gradients(&mut whole, case, spp, reference);
-    assert_eq!(
-        found,
-        gradients(&mut words, case, spp, reference),
-        "{}: other bits in two words",
-        case.name
-    );
+    for (parameter, (words, found)) in gradients(&mut words, case, spp, reference)
+        .iter()
+        .zip(&found)
+        .enumerate()
+    {
+        let (apart, _) = distance(words, found);
+        assert!(
+            apart < 1e-6,
+            "{}, parameter {parameter}: {apart} of the norm in two words",
+            case.name
+        );
+    }
     for (parameter, (found, expected)) in found.iter().zip(&expected).enumerate() {
         assert!(expected.iter().any(|g| *g != 0.0), "{}: no gradient", case.name);
         let (apart, astray) = distance(found, expected);

@@ -8,6 +8,7 @@
 #import transport/scene/light
 #import transport/scene/shape
 #import transport/paths/path_state
+#import transport/paths/replay_cache
 #import transport/paths/tracking
 #import transport/scene/records
 
@@ -88,6 +89,10 @@ fn sample_light(
             let arrived = select(vec3f(0.0), through.transmittance, passes) * weight * radiance;
             sent = Lit(by_logarithm.x + by_logarithm.y + by_logarithm.z, path_alive(path, d_beta * arrived));
         }
+        // Without media and masks the transmittance has no derivatives.
+        if settings.surfaces_only == 1u {
+            break;
+        }
 #endif
     }
     return sent;
@@ -127,10 +132,11 @@ fn shadow(
     var through = Through(false, vec3f(1.0), vec3u(0u));
     loop {
         // Find the next surface.
-        let hit = intersect(origin, drawn.direction, open);
-        if hit.found && settings.surfaces_only == 1u {
+        let met = shadow_nearest(origin, drawn.direction, open);
+        if met.found && settings.surfaces_only == 1u {
             return through;
         }
+        let hit = describe(met, origin, drawn.direction, open);
         if hit.found && SCATTERING_SURFACES && surface_record(hit.surface).bsdf != NONE {
 #ifdef STRAIGHT
             let at = interaction_new(hit, drawn.direction);

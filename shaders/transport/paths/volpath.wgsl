@@ -22,6 +22,7 @@
 #import transport/scene/phase
 #import transport/scene/shape
 #import transport/paths/path_state
+#import transport/paths/replay_cache
 #import transport/paths/surface
 #import transport/paths/tracking
 #ifdef TRAILS
@@ -55,7 +56,8 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
         var hit = no_hit((*path).far);
         // Behind the box of a medium that is alone there is the background.
         if !ended && !free && !(flown && path_is_in_alone(path)) {
-            hit = intersect((*path).origin, (*path).direction, (*path).far);
+            let met = segment_nearest((*path).origin, (*path).direction, (*path).far);
+            hit = describe(met, (*path).origin, (*path).direction, (*path).far);
         }
         // Sample a free flight through the medium.
         if MEDIA && (*path).medium != NONE && !flown {
@@ -337,6 +339,7 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
         if turn < 2u {
             path = path_new(ray, medium, &draws);
             mode = select(GATHER, REPLAY, turn == 1u);
+            replay_cache_clear();
             if turn == 1u {
                 path_expect(&path, &first);
 #ifdef CHAINS

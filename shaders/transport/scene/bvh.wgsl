@@ -5,12 +5,12 @@
 #import common/math
 #import transport/scene/records
 
-// A hit at distance t: a triangle at the point (1 - u - v) a + u b + v c, or another surface.
-struct BvhHit {
+// Where a ray first meets a surface at distance t: a triangle at the point (1 - u - v) a + u b + v c, or another surface.
+struct Nearest {
     t: f32,
     // Of a triangle: its number with the bit TRIANGLE; of a surface: its number.
     number: u32,
-    // Of a triangle: block and lane; of a cube: the face.
+    // Of a triangle: block and lane; of another surface: its part, of a cube the face.
     place: u32,
     lane: u32,
     u: f32,
@@ -75,9 +75,9 @@ fn prepare_ray(origin: vec3f, direction: vec3f) -> PreparedRay {
 }
 
 // The nearest hit between 0 and `far`. Visits children from near to far.
-fn bvh_intersect(origin: vec3f, direction: vec3f, far: f32) -> BvhHit {
+fn bvh_intersect(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
     let ray = prepare_ray(origin, direction);
-    var best = BvhHit(min(far, FAR), 0u, 0u, 0u, 0.0, 0.0, false);
+    var best = Nearest(min(far, FAR), 0u, 0u, 0u, 0.0, 0.0, false);
     // Stack: nodes on the way down, and for each the list of children still to visit, nearest first, four bits each: 8
     // + lane.
     var nodes: array<u32, MAX_LEVELS>;
@@ -112,7 +112,7 @@ fn bvh_intersect(origin: vec3f, direction: vec3f, far: f32) -> BvhHit {
             case CHILD_SURFACE: {
                 let found = intersect_shape(index, ray.origin, ray.direction, far);
                 if found.met && (found.t < best.t || (found.t == best.t && index < best.number)) {
-                    best = BvhHit(found.t, index, found.part, 0u, 0.0, 0.0, true);
+                    best = Nearest(found.t, index, found.part, 0u, 0.0, 0.0, true);
                 }
             }
             default: {
@@ -182,7 +182,7 @@ fn shear_corner(block: u32, corner: u32, ray: PreparedRay) -> array<vec4f, 3> {
 }
 
 // The nearest hit among the triangles of a block and `nearest`.
-fn intersect_block(block: u32, ray: PreparedRay, nearest: BvhHit) -> BvhHit {
+fn intersect_block(block: u32, ray: PreparedRay, nearest: Nearest) -> Nearest {
     let a = shear_corner(block, 0u, ray);
     let b = shear_corner(block, 1u, ray);
     let c = shear_corner(block, 2u, ray);
@@ -205,7 +205,7 @@ fn intersect_block(block: u32, ray: PreparedRay, nearest: BvhHit) -> BvhHit {
         let distance = max(t[lane], start);
         let number = triangles[lane] | TRIANGLE;
         if start < FAR && (distance < best.t || (distance == best.t && number < best.number)) {
-            best = BvhHit(distance, number, block, lane, v[lane] / sum[lane], w[lane] / sum[lane], true);
+            best = Nearest(distance, number, block, lane, v[lane] / sum[lane], w[lane] / sum[lane], true);
         }
     }
     return best;

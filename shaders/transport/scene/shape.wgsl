@@ -64,30 +64,34 @@ struct Found {
 const MISSED: Found = Found(0.0, 0u, false);
 
 // The nearest intersection of the ray with any surface, between 0 and `far`.
-fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
+fn nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
     if BVH {
-        let hit = bvh_intersect(origin, direction, far);
-        if !hit.found {
-            return no_hit(far);
-        }
-        if (SHAPES & (1u << SURFACE_MESH)) != 0u && hit.number >= TRIANGLE {
-            return describe_triangle(hit);
-        }
-        return describe(hit.number, Found(hit.t, hit.place, true), origin, direction);
+        return bvh_intersect(origin, direction, far);
     }
-    var nearest = Found(far, 0u, false);
-    var surface = 0u;
+    var first = Nearest(far, 0u, 0u, 0u, 0.0, 0.0, false);
     for (var i = 0u; i < settings.surfaces; i++) {
-        let found = intersect_shape(i, origin, direction, nearest.t);
+        let found = intersect_shape(i, origin, direction, first.t);
         if found.met {
-            nearest = found;
-            surface = i;
+            first = Nearest(found.t, i, found.part, 0u, 0.0, 0.0, true);
         }
     }
-    if !nearest.met {
+    return first;
+}
+
+// The same with what is there.
+fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
+    return describe(nearest(origin, direction, far), origin, direction, far);
+}
+
+// Surface data at a ray's nearest intersection between 0 and `far`.
+fn describe(met: Nearest, origin: vec3f, direction: vec3f, far: f32) -> Hit {
+    if !met.found {
         return no_hit(far);
     }
-    return describe(surface, nearest, origin, direction);
+    if (SHAPES & (1u << SURFACE_MESH)) != 0u && met.number >= TRIANGLE {
+        return describe_triangle(met);
+    }
+    return describe_surface(met.number, Found(met.t, met.place, true), origin, direction);
 }
 
 // The first intersection with one surface other than a mesh, between 0 and `far`.
@@ -118,7 +122,7 @@ fn intersect_shape(surface: u32, origin: vec3f, direction: vec3f, far: f32) -> F
 }
 
 // Surface data of a hit on a mesh's triangle.
-fn describe_triangle(hit: BvhHit) -> Hit {
+fn describe_triangle(hit: Nearest) -> Hit {
     let corners = corner_record(hit.number & ~TRIANGLE);
     let record = surface_record(corners.shape);
     let a = block_corner(hit.place, hit.lane, 0u);
@@ -141,7 +145,8 @@ fn describe_triangle(hit: BvhHit) -> Hit {
     return Hit(hit.t, corners.shape, 4u * hit.place + hit.lane, point, clearance, normal, shading, true);
 }
 
-fn describe(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit {
+// Surface data of a hit on another surface.
+fn describe_surface(surface: u32, found: Found, origin: vec3f, direction: vec3f) -> Hit {
     let record = surface_record(surface);
     let o = transform_point(record.to_local, origin);
     let d = transform_vector(record.to_local, direction);

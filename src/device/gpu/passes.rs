@@ -280,7 +280,11 @@ impl Gpu {
     fn over_piece(&self, kernel: Kernel, mut launch: Launch, pixels: Range<u32>, samples: Range<u32>) {
         (launch.first_pixel, launch.last_pixel) = (pixels.start, pixels.end);
         (launch.first_sample, launch.last_sample) = (samples.start, samples.end);
-        let groups = (pixels.end - pixels.start).div_ceil(RAY_GROUP);
+        let invocations = match kernel {
+            Kernel::BackpropagatePaths => (pixels.end - pixels.start) * (samples.end - samples.start),
+            _ => pixels.end - pixels.start,
+        };
+        let groups = invocations.div_ceil(RAY_GROUP);
         launch.groups_x = self.context.fold(groups)[0];
         let pipeline = self.pipelines.get(kernel);
         self.context

@@ -39,6 +39,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/paths/chain",
     "transport/lookup/background",
     "transport/rays/camera",
+    "transport/paths/replay_cache",
     "transport/paths/reservoir",
     "transport/paths/next_event",
     "transport/rays/film",
