@@ -189,7 +189,7 @@ fn records_agree() {
         loss_delta, loss_seed, adjoint_scale, surfaces_at, media_at, volumes_at, phases_at, lights_at, bsdfs_at,
         leaves_at, factors_at, textures_at, parameters_at, nodes_at, blocks_at, corners_at, emissive_triangles_at,
         distance_grids_at, distances_at, rooms_at, environment_at, coats_at, digits, exponent, aov, exposure,
-        loss_scale, view_length, motions_at, displaced_at, light_motions_at, sensor_motions_at, around_at,
+        loss_scale, view_length, motions_at, displaced_at, light_motions_at, sensor_motions_at, around_at, singles_at,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);

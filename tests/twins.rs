@@ -207,7 +207,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "transport/scene/texture",
-        &["image_texel", "stencil_texel"],
+        &["image_column", "image_row", "stencil_texel"],
         "closures in Rust",
     ),
     (
@@ -224,9 +224,14 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "transport/scene/bvh",
         &[
             "prepare_ray",
+            "ending_with",
+            "widening",
             "enter_children",
-            "enter_child",
+            "is_entered",
+            "enter_box",
             "order_children",
+            "keys",
+            "listed",
             "edges",
             "shear_corner",
         ],

@@ -9,7 +9,12 @@ fn node_planes(node: u32, kind: u32, half: u32) -> vec4f {
 
 // One plane of one child of a node.
 fn node_plane(node: u32, kind: u32, place: u32) -> f32 {
-    return node_planes(node, kind, place >> 2u)[place & 3u];
+    return bitcast<f32>(records[launch.nodes_at + 14u * node + 2u * kind + (place >> 2u)][place & 3u]);
+}
+
+// Four of a node's children.
+fn node_children(node: u32, half: u32) -> vec4u {
+    return records[launch.nodes_at + 14u * node + 12u + half];
 }
 
 fn node_child(node: u32, place: u32) -> u32 {
@@ -27,11 +32,8 @@ fn block_triangles(block: u32) -> vec4u {
 
 // One corner of one triangle.
 fn block_corner(block: u32, lane: u32, corner: u32) -> vec3f {
-    return vec3f(
-        block_corners(block, corner, 0u)[lane],
-        block_corners(block, corner, 1u)[lane],
-        block_corners(block, corner, 2u)[lane],
-    );
+    let at = launch.blocks_at + 10u * block + 3u * corner;
+    return bitcast<vec3f>(vec3u(records[at][lane], records[at + 1u][lane], records[at + 2u][lane]));
 }
 
 fn corner_record(index: u32) -> Corner {

@@ -19,6 +19,16 @@ fn float_record(at: u32) -> vec4f {
     return bitcast<vec4f>(records[at]);
 }
 
+// The number of shapes that rays are tested against in turn.
+fn single_count() -> u32 {
+    return records[launch.singles_at].x;
+}
+
+// The number of one of them among all surfaces.
+fn single_record(index: u32) -> u32 {
+    return records[launch.singles_at + ((index + 1u) >> 2u)][(index + 1u) & 3u];
+}
+
 fn volume_record(index: u32) -> Volume {
     let at = launch.volumes_at + 5u * index;
     let rest = records[at + 4u];

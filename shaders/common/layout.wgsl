@@ -611,7 +611,8 @@ struct Launch {
     light_motions_at: u32,
     sensor_motions_at: u32,
     around_at: u32,
-    padding: u32,
+    // Offset of the shapes that rays are tested against in turn: their number, then those of their surfaces.
+    singles_at: u32,
 }
 
 // A vertex that heights displace.

@@ -8,6 +8,7 @@ use prbopt::device::gpu::Options;
 use prbopt::io::image::write_png;
 use prbopt::io::{Grid, Image, vol};
 use prbopt::params::{Kind, Shape, Tuning};
+use prbopt::resident::bvh::FEW_SHAPES;
 use prbopt::scene::{
     Array, Background, Bsdf, Geometry, Gradient, MeshFormat, Source, Surface, Texture, TextureMap, World, Wrap,
 };
@@ -178,6 +179,12 @@ fn cases(folder: &Path) -> Vec<Case> {
     };
     let mut around = shining(cube(), "room");
     (around.interior, around.flip_normals, around.to_world) = (None, true, placed(8.0, 0.2, [0.0; 3]));
+    // More shapes than rays are tested against in turn, so that the hierarchy leads to them too.
+    let tiles = (0..FEW_SHAPES + 1).map(|i| {
+        let [x, y, z] = [i % 4, i / 4 % 4, i / 16].map(|k| 0.6 * k as f32 - 0.9);
+        let geometry = if i % 3 == 0 { Geometry::Disk } else { Geometry::Rectangle };
+        surface(geometry, placed(0.2, 0.4 * i as f32, [x, y, z - 1.2]), painted(), [None; 2])
+    });
     let gem = |face_normals, bsdf| mesh(face_normals, placed(0.5, -0.5, [0.1, 0.1, 0.2]), bsdf, [None; 2]);
     vec![
         case(
@@ -234,6 +241,12 @@ fn cases(folder: &Path) -> Vec<Case> {
                 level(folder, true, painted()),
                 gem(true, image(folder, false, Wrap::Clamp)),
             ]),
+            envmap(),
+            Drt,
+        ),
+        case(
+            "a mesh among many shapes, drt",
+            world([cube(), gem(true, image(folder, false, Wrap::Clamp))].into_iter().chain(tiles).collect()),
             envmap(),
             Drt,
         ),

@@ -43,31 +43,32 @@ fn segment_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
     if mode == REPLAY && at < SEGMENTS {
         return replay_cache.nearest[at];
     }
-    let found = nearest(origin, direction, far);
+    let found = nearest(origin, direction, far, false);
     if mode == GATHER && at < SEGMENTS {
         replay_cache.nearest[at] = found;
     }
     return found;
 #else
-    return nearest(origin, direction, far);
+    return nearest(origin, direction, far, false);
 #endif
 }
 
 // Where a shadow ray first meets a surface; where any surface blocks light, whether it meets one.
 fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
+    let any = settings.surfaces_only == 1u;
 #ifdef REPLAY
     let at = replay_cache.shadow_rays;
     replay_cache.shadow_rays += 1u;
-    let kept = settings.surfaces_only == 1u && at < SHADOW_RAYS;
+    let kept = any && at < SHADOW_RAYS;
     if mode == REPLAY && kept {
         return Nearest(far, 0u, 0u, 0u, 0.0, 0.0, ((replay_cache.blocked >> at) & 1u) == 1u);
     }
-    let found = nearest(origin, direction, far);
+    let found = nearest(origin, direction, far, any);
     if mode == GATHER && kept && found.found {
         replay_cache.blocked |= 1u << at;
     }
     return found;
 #else
-    return nearest(origin, direction, far);
+    return nearest(origin, direction, far, any);
 #endif
 }

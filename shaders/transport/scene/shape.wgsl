@@ -63,24 +63,30 @@ struct Found {
 
 const MISSED: Found = Found(0.0, 0u, false);
 
-// The nearest intersection of the ray with any surface, between 0 and `far`.
-fn nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
-    if BVH {
-        return bvh_intersect(origin, direction, far);
-    }
+// The nearest intersection of the ray with any surface, between 0 and `far`; where `any` will do, one of them.
+fn nearest(origin: vec3f, direction: vec3f, far: f32, any: bool) -> Nearest {
     var first = Nearest(far, 0u, 0u, 0u, 0.0, 0.0, false);
-    for (var i = 0u; i < settings.surfaces; i++) {
-        let found = intersect_shape(i, origin, direction, first.t);
+    // Shapes in turn, unless there are so many that the tree leads to them: neighbours then do the same at the same time.
+    let count = single_count();
+    for (var i = 0u; i < count; i++) {
+        let number = single_record(i);
+        let found = intersect_shape(number, origin, direction, first.t);
         if found.met {
-            first = Nearest(found.t, i, found.part, 0u, 0.0, 0.0, true);
+            first = Nearest(found.t, number, found.part, 0u, 0.0, 0.0, true);
+            if any {
+                return first;
+            }
         }
+    }
+    if BVH {
+        return bvh_intersect(origin, direction, first, any);
     }
     return first;
 }
 
 // The same with what is there.
 fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
-    return describe(nearest(origin, direction, far), origin, direction, far);
+    return describe(nearest(origin, direction, far, false), origin, direction, far);
 }
 
 // Surface data at a ray's nearest intersection between 0 and `far`.

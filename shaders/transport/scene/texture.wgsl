@@ -165,26 +165,25 @@ fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
 fn image_stencil(record: Texture, uv: vec2f, at: ptr<function, TextureStencil>) {
     let place = uv * vec2f(record.size);
     if record.filter_kind == LOOKUP_NEAREST {
-        (*at).texels.x = image_texel(record, floor(place));
+        (*at).texels.x = image_row(record, floor(place.y)) + image_column(record, floor(place.x));
         return;
     }
     let base = floor(place - 0.5);
     let f = (place - 0.5) - base;
+    let columns = vec2u(image_column(record, base.x), image_column(record, base.x + 1.0));
     (*at).count = 4u;
-    (*at).texels = vec4u(
-        image_texel(record, base),
-        image_texel(record, base + vec2f(1.0, 0.0)),
-        image_texel(record, base + vec2f(0.0, 1.0)),
-        image_texel(record, base + vec2f(1.0, 1.0)),
-    );
+    (*at).texels = vec4u(columns + image_row(record, base.y), columns + image_row(record, base.y + 1.0));
     (*at).weights = vec4f((1.0 - f.x) * (1.0 - f.y), f.x * (1.0 - f.y), (1.0 - f.x) * f.y, f.x * f.y);
 }
 
-// The texel in a column and row; positions beyond the image are wrapped or clamped.
-fn image_texel(record: Texture, at: vec2f) -> u32 {
-    let column = wrap_index(record.wrap, at.x, record.size.x);
-    let row = wrap_index(record.wrap, at.y, record.size.y);
-    return row * record.size.x + column;
+// A column; positions beyond the image are wrapped or clamped.
+fn image_column(record: Texture, x: f32) -> u32 {
+    return wrap_index(record.wrap, x, record.size.x);
+}
+
+// The first texel of a row, likewise.
+fn image_row(record: Texture, y: f32) -> u32 {
+    return wrap_index(record.wrap, y, record.size.y) * record.size.x;
 }
 
 // The value at a stencil. One channel is repeated.

@@ -1,6 +1,7 @@
 //! What a scene has: shaders of paths are compiled for nothing else, which would cost registers, and time to compile.
 
 use crate::resident::bsdfs::Bsdfs;
+use crate::resident::bvh::FEW_SHAPES;
 use crate::resident::layout::{NONE, background, bsdf, leaf, texture};
 use crate::resident::paths::PathScene;
 use crate::resident::{Resident, Transport};
@@ -143,6 +144,7 @@ impl Leaves {
 pub(super) struct Contents {
     pub leaves: Leaves,
     bvh: bool,
+    shapes_in_tree: bool,
     media: bool,
     scattering_surfaces: bool,
     environment_map: bool,
@@ -160,6 +162,7 @@ impl Contents {
         };
         let PathScene { bsdfs, surfaces, .. } = paths;
         let bits = |kinds: &mut dyn Iterator<Item = u32>| kinds.fold(0, |all, kind| all | 1 << kind);
+        let shapes_in_tree = paths.singles.len() > FEW_SHAPES;
         Self {
             leaves: match (paths.attached, paths.rest.motions.is_empty()) {
                 (true, true) => Leaves::of(bsdfs).with_chains(),
@@ -167,7 +170,8 @@ impl Contents {
                 (false, true) => Leaves::of(bsdfs),
                 (false, false) => Leaves::of(bsdfs).with_trails(),
             },
-            bvh: !paths.bvh.nodes.is_empty(),
+            bvh: !paths.bvh.blocks.is_empty() || shapes_in_tree,
+            shapes_in_tree,
             media: !paths.media.is_empty(),
             scattering_surfaces: !bsdfs.bsdfs.is_empty(),
             environment_map: resident.scene.background == background::ENVMAP,
@@ -182,6 +186,7 @@ impl Contents {
         let flag = |name, is_there: bool| (name, f64::from(u8::from(is_there)));
         vec![
             flag("BVH", self.bvh),
+            flag("SHAPES_IN_TREE", self.shapes_in_tree),
             flag("MEDIA", self.media),
             flag("SCATTERING_SURFACES", self.scattering_surfaces),
             flag("ENVIRONMENT_MAP", self.environment_map),

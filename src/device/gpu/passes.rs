@@ -27,7 +27,7 @@ impl Gpu {
             Passes::Splats(_) => return self.render_splats_pass(batch),
             Passes::Light(_) => return self.render_light_pass(batch, keys, spp),
             Passes::Field(field) => (Kernel::Render, self.ray_dispatches(field, spp, PRIMAL_SAMPLES)?),
-            Passes::Paths(passes) => (Kernel::RenderPaths, self.path_dispatches(passes, spp)),
+            Passes::Paths(passes) => (Kernel::RenderPaths, self.path_dispatches(passes, batch.pixels(), spp)),
         };
         self.pipelines.prepare(&self.context, kernel)?;
         self.bring_batch(batch)?;
@@ -52,7 +52,7 @@ impl Gpu {
         }
         let wide = spread_sensor(record);
         let sampled = wide.width * wide.height;
-        let dispatch = self.path_dispatches(passes, 1);
+        let dispatch = self.path_dispatches(passes, sampled, 1);
         for kernel in [Kernel::RenderPaths, Kernel::Develop] {
             self.pipelines.prepare(&self.context, kernel)?;
         }
@@ -94,7 +94,7 @@ impl Gpu {
         let Passes::Paths(passes) = &self.passes else {
             return Err(no_surfaces());
         };
-        let dispatch = self.path_dispatches(passes, spp);
+        let dispatch = self.path_dispatches(passes, batch.pixels(), spp);
         self.pipelines.prepare(&self.context, Kernel::RenderAov)?;
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
@@ -196,7 +196,10 @@ impl Gpu {
             Passes::Splats(_) => return self.splats_adjoint_pass(batch, keys),
             Passes::Light(_) => return self.light_adjoint_pass(batch, keys, spp),
             Passes::Field(field) => (Kernel::Backpropagate, self.ray_dispatches(field, spp, ADJOINT_SAMPLES)?),
-            Passes::Paths(passes) => (Kernel::BackpropagatePaths, self.path_dispatches(passes, spp)),
+            Passes::Paths(passes) => (
+                Kernel::BackpropagatePaths,
+                self.path_dispatches(passes, batch.pixels(), spp),
+            ),
         };
         self.pipelines.prepare(&self.context, kernel)?;
         self.bring_batch(batch)?;
@@ -321,11 +324,11 @@ impl Gpu {
     }
 
     /// How a pass over paths is cut.
-    fn path_dispatches(&self, passes: &PathPasses, spp: u32) -> DispatchSize {
+    fn path_dispatches(&self, passes: &PathPasses, pixels: u32, spp: u32) -> DispatchSize {
         let longest = path_lookups(passes.scene.settings.max_depth);
         self.options
             .dispatch_size
-            .unwrap_or_else(|| DispatchSize::new(longest, spp, PATH_LOOKUPS))
+            .unwrap_or_else(|| DispatchSize::over(pixels, longest, spp, PATH_LOOKUPS))
     }
 
     /// The record of a pass, before it is cut.
@@ -379,6 +382,7 @@ impl Gpu {
                 light_motions_at: arrays.places.light_motions,
                 sensor_motions_at: arrays.places.sensor_motions,
                 around_at: arrays.places.around,
+                singles_at: arrays.places.singles,
                 environment_at: arrays.environment_at,
                 coats_at: arrays.coats_at,
                 ..launch

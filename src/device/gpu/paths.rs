@@ -11,6 +11,7 @@ use super::records::{ELEMENT_GROUP, Elements, Slot};
 use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
+use crate::resident::bvh::FEW_SHAPES;
 use crate::resident::layout::{
     BlockRecord, CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord,
 };
@@ -50,6 +51,7 @@ pub(super) struct Places {
     pub light_motions: u32,
     pub sensor_motions: u32,
     pub around: u32,
+    pub singles: u32,
 }
 
 /// A scene of paths and its buffers.
@@ -147,6 +149,13 @@ fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Moti
         .collect();
     let distances: Vec<[f32; 4]> = in_groups(&scene.distances.values);
     let rooms: Vec<[u8; 16]> = in_groups(&scene.distances.rooms);
+    let in_turn: &[u32] = if scene.singles.len() <= FEW_SHAPES {
+        &scene.singles
+    } else {
+        &[]
+    };
+    let mut singles = vec![in_turn.len() as u32];
+    singles.extend(in_turn);
     let places = Places {
         surfaces: packed.add(&scene.surfaces),
         media: packed.add(&media),
@@ -170,6 +179,7 @@ fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Moti
         light_motions: packed.add(&motions.of_lights),
         sensor_motions: packed.add(&motions.of_sensors),
         around: packed.add(&in_groups::<u32, 4>(&motions.around)),
+        singles: packed.add(&in_groups::<u32, 4>(&singles)),
     };
     (packed, places)
 }

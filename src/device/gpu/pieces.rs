@@ -44,9 +44,16 @@ pub struct DispatchSize {
 impl DispatchSize {
     /// The cut for rays of at most `longest` samples each, `spp` a pixel, within `budget` samples a dispatch.
     pub(super) fn new(longest: u64, spp: u32, budget: u64) -> Self {
+        Self::over(u32::MAX, longest, spp, budget)
+    }
+
+    /// The same over a known number of pixels: of few as many samples more, because a dispatch that does not fill a GPU lasts as
+    /// long as its longest ray.
+    pub(super) fn over(pixels: u32, longest: u64, spp: u32, budget: u64) -> Self {
         let longest = longest.max(1);
         let fits = |rays: &&u32| u64::from(**rays) * longest <= budget;
         let rays = *RAYS.iter().find(fits).unwrap_or(&RAYS[RAYS.len() - 1]);
+        let rays = rays.min(pixels.max(1));
         let samples = (budget / u64::from(rays)).min(INVOCATION_SAMPLES) / longest;
         Self {
             rays,
@@ -106,5 +113,13 @@ mod tests {
             }
         }
         assert_eq!(DispatchSize::new(222, 1, PRIMAL_SAMPLES).rays, 1 << 18);
+        // All pixels of a small picture, and five of its samples.
+        assert_eq!(
+            DispatchSize::over(1 << 16, 192, 16, PATH_LOOKUPS),
+            DispatchSize {
+                rays: 1 << 16,
+                samples: 5
+            }
+        );
     }
 }

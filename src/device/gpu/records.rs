@@ -155,7 +155,8 @@ pub struct Launch {
     pub light_motions_at: u32,
     pub sensor_motions_at: u32,
     pub around_at: u32,
-    pub padding: u32,
+    /// Where the list of shapes that rays are tested against in turn begins.
+    pub singles_at: u32,
 }
 
 /// A vertex that heights displace.

@@ -25,6 +25,10 @@ pub const MAX_LEVELS: usize = 40;
 /// Sets of fewer primitives are the work of one thread.
 const TASK: usize = 1 << 12;
 
+/// Most shapes beside meshes that rays are tested against one after the other, many rays at a time; among more, each ray is led by
+/// the hierarchy.
+pub const FEW_SHAPES: usize = 64;
+
 /// The lower and the upper corner of a box.
 pub type Corners = [[f32; 3]; 2];
 

@@ -4,19 +4,17 @@ use super::describe::{describe_shapes, describe_triangles};
 use super::meet::{Met, ahead};
 use super::packets::Packet;
 use super::rays::{Hits, LANES, Rays, each_lane, first_lanes, lanes_mut};
+use crate::resident::bvh::FEW_SHAPES;
 use crate::resident::layout::{BLOCK, NONE};
 use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::scene::bvh::{self, Ray, Target};
 use crate::transport::scene::records::SceneView;
 use crate::transport::scene::shape::intersect_shape;
 
-/// Most shapes beside meshes that all rays are tested against in lanes; among more, each ray is led by the BVH.
-const FEW: usize = 64;
-
 /// Whether rays are tested in lanes against all shapes beside meshes.
 #[inline(always)]
 pub(super) fn are_few(scene: &SceneView) -> bool {
-    scene.bvh.nodes.is_empty() || scene.singles.len() <= FEW
+    scene.bvh.nodes.is_empty() || scene.singles.len() <= FEW_SHAPES
 }
 
 /// Whether rays go down the BVH: to triangles, or to shapes that are not few.
