@@ -182,8 +182,8 @@ fn cases(folder: &Path) -> Vec<Case> {
     // More shapes than rays are tested against in turn, so that the hierarchy leads to them too.
     let tiles = (0..FEW_SHAPES + 1).map(|i| {
         let [x, y, z] = [i % 4, i / 4 % 4, i / 16].map(|k| 0.6 * k as f32 - 0.9);
-        let geometry = if i % 3 == 0 { Geometry::Disk } else { Geometry::Rectangle };
-        surface(geometry, placed(0.2, 0.4 * i as f32, [x, y, z - 1.2]), painted(), [None; 2])
+        let to_world = placed(0.2, 0.4 * i as f32, [x, y, z - 1.2]);
+        surface(Geometry::Rectangle, to_world, painted(), [None; 2])
     });
     let gem = |face_normals, bsdf| mesh(face_normals, placed(0.5, -0.5, [0.1, 0.1, 0.2]), bsdf, [None; 2]);
     vec![
@@ -246,7 +246,11 @@ fn cases(folder: &Path) -> Vec<Case> {
         ),
         case(
             "a mesh among many shapes, drt",
-            world([cube(), gem(true, image(folder, false, Wrap::Clamp))].into_iter().chain(tiles).collect()),
+            world(
+                tiles
+                    .chain([cube(), gem(true, image(folder, false, Wrap::Clamp))])
+                    .collect(),
+            ),
             envmap(),
             Drt,
         ),
