@@ -177,6 +177,45 @@ fn the_large_globe_is_the_globe() {
     assert!(larger("globe_target.json") == body("globe_large_target.json"));
 }
 
+/// How near maps of the large globe are, which take hours to find:
+/// `MAPS="runs/globe_large/final …" cargo test --release --test globe -- --ignored --nocapture large_globe`.
+#[test]
+#[ignore = "reads what runs of hours have written"]
+fn maps_of_the_large_globe_are_compared() {
+    let Ok(folders) = std::env::var("MAPS") else {
+        println!("MAPS names no folders, with blanks between them");
+        return;
+    };
+    let globe = Globe::new([1024, 512], &[]);
+    for name in ["globe_large.json", "globe_large_target.json"] {
+        let text = format!("{{\n{}", body(name));
+        fs::write(globe.path(name), text).expect("the test's folder is writable");
+    }
+    let truth = globe.picture("globe_large_target.json", "64", &["--seed", "1"]);
+    let floor = mean_square(
+        &truth,
+        &globe.picture("globe_large_target.json", "64", &["--seed", "2"]),
+    );
+    let off = |options: &[&str]| {
+        let options = [&["--seed", "3"], options].concat();
+        mean_square(&truth, &globe.picture("globe_large.json", "64", &options)) - floor
+    };
+    let tell = |name: &str, map: &[f32], off: f64| {
+        let [seen, all] = [FACING, 0.0].map(|facing| globe.psnr(map, facing));
+        println!("{name}: {seen:.2} dB, with the limb {all:.2} dB, pictures {off:.3e} over a floor of {floor:.3e}");
+    };
+    tell("at first", &globe.map(START), off(&[]));
+    for name in folders.split_whitespace() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let (map, _) = image::read(&folder.join("globe.bsdf.reflectance.exr")).expect("a map");
+        tell(
+            name,
+            &map.data,
+            off(&["--parameters", folder.to_str().expect("a path of characters")]),
+        );
+    }
+}
+
 /// The experiment itself, which takes minutes: `cargo test --release --test globe -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes minutes"]

@@ -320,7 +320,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
     let timings = &timings[2..];
     // Read the peak memory before the bandwidth is measured, whose arrays do not belong to the workload.
     let peak_rss_mib = crate::output::memory::peak_resident_mib();
-    let bandwidth = machine_peaks::memory_bandwidth();
+    let bandwidth = machine_peaks::Memory::new().bandwidth(5);
     let iteration_ms = median(timings.iter().map(Timing::total));
     let step_ms = median(timings.iter().map(|t| t.step));
     // The step reads and writes values, gradient and moments once.

@@ -21,8 +21,10 @@ use crate::transport::splats::splat::{Parameters, Splat, reach};
 
 const SCENE: &str = include_str!("../../../scenes/splats.json");
 
-/// Iterations that are not timed, and the reference of the loss.
+/// Iterations of a block, before which two are not timed, and after which it is measured what the machine gives at the moment.
+const BLOCK: u32 = 5;
 const UNTIMED: usize = 2;
+/// The reference of the loss.
 const REFERENCE: [f32; 3] = [0.5; 3];
 
 /// Edge of a tile in pixels.
@@ -35,11 +37,6 @@ const NUMBERS: u64 = 9;
 struct Figures {
     image: u32,
     threads: usize,
-    /// Of one core, in vectors.
-    exponential_ns: f64,
-    /// Likewise all that a pair of a pixel and a splat takes in both passes, its two exponentials among it.
-    pair_ns: f64,
-    memory_gb_per_second: f64,
     rows: Vec<Row>,
     /// How well the time of the passes is a line over the number of splats, and over that of pairs of a tile and
     /// a splat; none for fewer than three rows.
@@ -56,6 +53,11 @@ struct Row {
     /// Pairs of a tile and a splat whose box reaches it, and of a pixel and a splat that is blended there.
     tile_pairs: u64,
     pixel_pairs: u64,
+    /// Of one core while all are at work, in vectors.
+    exponential_ns: f64,
+    /// Likewise all that a pair of a pixel and a splat takes in both passes, its two exponentials among it.
+    pair_ns: f64,
+    memory_gb_per_second: f64,
     iteration_ms: f64,
     fastest_ms: f64,
     /// Primal, loss and adjoint.
@@ -68,7 +70,8 @@ struct Row {
     bytes_ms: f64,
     /// Exponentials and bytes of one visit of each tile.
     visit_ms: f64,
-    /// An iteration over exponentials and bytes, over arithmetic and bytes, and over those of one visit.
+    /// An iteration over exponentials and bytes, over arithmetic and bytes, and over those of one visit: medians over the blocks,
+    /// of each of which the iterations are compared with what the machine gave right after them.
     ratio_to_floor: f64,
     ratio_to_arithmetic: f64,
     ratio_to_visit: f64,
@@ -76,51 +79,82 @@ struct Row {
 
 pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     let image = args.image();
-    let device = Cpu::open()?;
-    let (exponential_ns, pair_ns) = (exponential_ns(&device), pair_ns(&device));
-    let bandwidth = machine_peaks::memory_bandwidth();
-    let threads = rayon::current_num_threads();
+    let mut machine = Machine::new()?;
     let mut rows = Vec::new();
     for &splats in &args.splats {
-        let (timings, [tile_pairs, pixel_pairs]) = measure(args, splats, image)?;
-        let of = |part: fn(&Timing) -> f64| median(timings.iter().map(part));
-        // A weight takes an exponential in either pass.
-        let exponentials_ms = 2.0 * pixel_pairs as f64 * exponential_ns * 1e-6 / threads as f64;
-        let arithmetic_ms = pixel_pairs as f64 * pair_ns * 1e-6 / threads as f64;
-        let bytes_ms = bytes(splats, image, tile_pairs) as f64 / bandwidth * 1e3;
-        let visit_ms = 0.5 * exponentials_ms + bytes_of_visits(splats, tile_pairs) as f64 / bandwidth * 1e3;
-        let iteration_ms = of(Timing::total);
-        rows.push(Row {
-            splats,
-            tile_pairs,
-            pixel_pairs,
-            iteration_ms,
-            fastest_ms: timings.iter().map(Timing::total).fold(f64::INFINITY, f64::min),
-            passes_ms: of(|t| t.primal + t.loss + t.adjoint),
-            step_ms: of(|t| t.step),
-            exponentials_ms,
-            arithmetic_ms,
-            bytes_ms,
-            visit_ms,
-            ratio_to_floor: iteration_ms / (exponentials_ms + bytes_ms),
-            ratio_to_arithmetic: iteration_ms / (arithmetic_ms + bytes_ms),
-            ratio_to_visit: iteration_ms / visit_ms,
-        });
+        rows.push(measure(args, &mut machine, splats, image)?);
     }
     let walks: Vec<f64> = rows.iter().map(|row| row.passes_ms).collect();
     let over = |x: fn(&Row) -> f64| (rows.len() > 2).then(|| r2(&rows.iter().map(x).collect::<Vec<_>>(), &walks));
     let figures = Figures {
         image,
-        threads,
-        exponential_ns,
-        pair_ns,
-        memory_gb_per_second: bandwidth * 1e-9,
+        threads: rayon::current_num_threads(),
         r2_of_splats: over(|row| f64::from(row.splats)),
         r2_of_pairs: over(|row| row.tile_pairs as f64),
         rows,
     };
     print(&figures, args.json)?;
     Ok(Outcome::Done)
+}
+
+/// What is asked how much it gives.
+struct Machine {
+    device: Cpu,
+    memory: machine_peaks::Memory,
+}
+
+/// What the machine gives at a moment: nanoseconds of a core for an exponential and for a pair, and bytes a second.
+#[derive(Debug, Clone, Copy)]
+struct Rates {
+    exponential_ns: f64,
+    pair_ns: f64,
+    bandwidth: f64,
+}
+
+/// Lower bounds in milliseconds: of exponentials, of all arithmetic of pairs, and of the bytes of passes that are taken one
+/// after the other; and exponentials and bytes of one visit of each tile.
+#[derive(Debug, Clone, Copy)]
+struct Floor {
+    exponentials: f64,
+    arithmetic: f64,
+    bytes: f64,
+    visit: f64,
+}
+
+impl Machine {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            device: Cpu::open()?,
+            memory: machine_peaks::Memory::new(),
+        })
+    }
+
+    fn rates(&mut self) -> Rates {
+        let device = &self.device;
+        let mean = |ns: Vec<f64>| ns.iter().sum::<f64>() / ns.len() as f64;
+        Rates {
+            exponential_ns: mean(rayon::broadcast(|_| exponential_ns(device))),
+            pair_ns: mean(rayon::broadcast(|_| fastest_ns(|| device.blend_pairs(4).0))),
+            bandwidth: self.memory.bandwidth(2),
+        }
+    }
+}
+
+impl Rates {
+    /// Of an iteration with these pairs of tiles and of pixels.
+    fn floor(self, (splats, image): (u32, u32), [tile_pairs, pixel_pairs]: [u64; 2]) -> Floor {
+        let threads = rayon::current_num_threads() as f64;
+        let of_pairs = |ns: f64| pixel_pairs as f64 * ns * 1e-6 / threads;
+        let of_bytes = |bytes: u64| bytes as f64 / self.bandwidth * 1e3;
+        // A weight takes an exponential in either pass.
+        let exponentials = 2.0 * of_pairs(self.exponential_ns);
+        Floor {
+            exponentials,
+            arithmetic: of_pairs(self.pair_ns),
+            bytes: of_bytes(bytes(splats, image, tile_pairs)),
+            visit: 0.5 * exponentials + of_bytes(bytes_of_visits(splats, tile_pairs)),
+        }
+    }
 }
 
 /// The scene with this many splats before a picture of `image`² pixels.
@@ -133,8 +167,8 @@ fn scene(splats: u32, image: u32) -> anyhow::Result<Scene> {
     scene::parse(&text.to_string(), Path::new("bench")).map_err(|mistakes| anyhow::anyhow!("{mistakes}"))
 }
 
-/// Iterations on a number of splats, and the pairs of tiles and of pixels that these reach in the end.
-fn measure(args: &BenchArgs, splats: u32, image: u32) -> anyhow::Result<(Vec<Timing>, [u64; 2])> {
+/// Iterations on a number of splats, beside what the machine gives.
+fn measure(args: &BenchArgs, machine: &mut Machine, splats: u32, image: u32) -> anyhow::Result<Row> {
     let (mut resident, mut params) = Resident::new(&scene(splats, image)?)?;
     params.parameters.iter_mut().for_each(|p| _ = p.project());
     resident.set_constant_reference(REFERENCE);
@@ -147,9 +181,16 @@ fn measure(args: &BenchArgs, splats: u32, image: u32) -> anyhow::Result<(Vec<Tim
     let mut device = args.device.open()?;
     device.load(resident, params, ADAM)?;
     let samples = Samples { spp: 1, spp_grad: 1 };
-    let all = 0..args.iterations + UNTIMED as u32;
-    let timings = all.map(|i| iterate(device.as_mut(), &batch, samples, args.seed, i, true));
-    let timings: Vec<Timing> = timings.collect::<anyhow::Result<_>>()?;
+    let (mut blocks, mut iteration) = (Vec::new(), 0);
+    for first in (0..args.iterations).step_by(BLOCK as usize) {
+        let timed = BLOCK.min(args.iterations - first);
+        let mut timings = Vec::new();
+        for _ in 0..UNTIMED as u32 + timed {
+            timings.push(iterate(device.as_mut(), &batch, samples, args.seed, iteration, true)?);
+            iteration += 1;
+        }
+        blocks.push((timings.split_off(UNTIMED), machine.rates()));
+    }
     let mut values = Vec::new();
     for slot in slots.all() {
         values.push(device.read(slot, ArrayKind::Values)?);
@@ -162,7 +203,43 @@ fn measure(args: &BenchArgs, splats: u32, image: u32) -> anyhow::Result<(Vec<Tim
         opacity: values[4][i],
     };
     let pairs = pairs((0..splats as usize).map(of), image as usize);
-    Ok((timings[UNTIMED..].to_vec(), pairs))
+    Ok(row(splats, image, pairs, &blocks))
+}
+
+/// What blocks of iterations and the machine's rates after each of them come to.
+fn row(splats: u32, image: u32, pairs: [u64; 2], blocks: &[(Vec<Timing>, Rates)]) -> Row {
+    let [tile_pairs, pixel_pairs] = pairs;
+    let all = || blocks.iter().flat_map(|(timings, _)| timings);
+    let of = |part: fn(&Timing) -> f64| median(all().map(part));
+    let rate = |part: fn(&Rates) -> f64| median(blocks.iter().map(|(_, rates)| part(rates)));
+    let floor = |part: fn(&Floor) -> f64| {
+        let floors = blocks.iter().map(|(_, rates)| rates.floor((splats, image), pairs));
+        median(floors.map(|floor| part(&floor)))
+    };
+    let ratio = |part: fn(&Floor) -> f64| {
+        median(blocks.iter().map(|(timings, rates)| {
+            median(timings.iter().map(Timing::total)) / part(&rates.floor((splats, image), pairs))
+        }))
+    };
+    Row {
+        splats,
+        tile_pairs,
+        pixel_pairs,
+        exponential_ns: rate(|r| r.exponential_ns),
+        pair_ns: rate(|r| r.pair_ns),
+        memory_gb_per_second: rate(|r| r.bandwidth) * 1e-9,
+        iteration_ms: of(Timing::total),
+        fastest_ms: all().map(Timing::total).fold(f64::INFINITY, f64::min),
+        passes_ms: of(|t| t.primal + t.loss + t.adjoint),
+        step_ms: of(|t| t.step),
+        exponentials_ms: floor(|f| f.exponentials),
+        arithmetic_ms: floor(|f| f.arithmetic),
+        bytes_ms: floor(|f| f.bytes),
+        visit_ms: floor(|f| f.visit),
+        ratio_to_floor: ratio(|f| f.exponentials + f.bytes),
+        ratio_to_arithmetic: ratio(|f| f.arithmetic + f.bytes),
+        ratio_to_visit: ratio(|f| f.visit),
+    }
 }
 
 /// Pairs of a tile and a splat whose box reaches it, and of a pixel and a splat that is blended there.
@@ -213,7 +290,7 @@ fn bytes_of_visits(splats: u32, tile_pairs: u64) -> u64 {
     u64::from(splats) * NUMBERS * 4 * (4 + 4 + 1) + tile_pairs * 2 * 4
 }
 
-/// Nanoseconds of one core for an exponential: numbers that stay in the first cache, the fastest of many passes.
+/// Nanoseconds of one core for an exponential: numbers that stay in the first cache.
 fn exponential_ns(device: &Cpu) -> f64 {
     const VECTORS: usize = 256;
     const PASSES: usize = 20;
@@ -228,19 +305,14 @@ fn exponential_ns(device: &Cpu) -> f64 {
     fastest_ns(pass)
 }
 
-/// Nanoseconds of one core for the arithmetic of a pair of a pixel and a splat in both passes.
-fn pair_ns(device: &Cpu) -> f64 {
-    fastest_ns(|| device.blend_pairs(4).0)
-}
-
-/// Nanoseconds of one of the things that `pass` does so many of, in the fastest of many passes.
+/// Nanoseconds of one of the things that `pass` does so many of, in the fastest of some passes.
 fn fastest_ns(mut pass: impl FnMut() -> u64) -> f64 {
     let time = |_| {
         let start = Instant::now();
         let count = pass();
         start.elapsed().as_secs_f64() * 1e9 / count as f64
     };
-    (0..200).map(time).fold(f64::INFINITY, f64::min)
+    (0..40).map(time).fold(f64::INFINITY, f64::min)
 }
 
 /// The coefficient of determination of the line of least squares through points.
@@ -261,23 +333,18 @@ fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     let Figures {
-        image,
-        threads,
-        exponential_ns,
-        pair_ns,
-        memory_gb_per_second,
-        rows,
-        ..
+        image, threads, rows, ..
     } = figures;
-    print_line(&format!(
-        "{image}×{image} pixels on {threads} threads; {exponential_ns:.3} ns an exponential, {pair_ns:.3} ns a pair, \
-         {memory_gb_per_second:.1} GB/s"
-    ));
+    print_line(&format!("{image}×{image} pixels on {threads} threads"));
     print_line("  splats  tile pairs  pixel pairs  iteration (fastest) = passes + step, ms");
     for row in rows {
         print_line(&format!(
             "{:8} {:11} {:12} {:10.2} {:9.2} {:9.2} {:6.2}",
             row.splats, row.tile_pairs, row.pixel_pairs, row.iteration_ms, row.fastest_ms, row.passes_ms, row.step_ms,
+        ));
+        print_line(&format!(
+            "           meanwhile {:.3} ns an exponential, {:.3} ns a pair, {:.1} GB/s",
+            row.exponential_ns, row.pair_ns, row.memory_gb_per_second,
         ));
         print_line(&format!(
             "           {:.1} times exponentials {:.2} + bytes {:.2} ms, {:.1} times arithmetic {:.2} + bytes, {:.1} times the {:.2} of one visit",
