@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import drjit as dr
 import mitsuba as mi
@@ -50,8 +51,11 @@ def filled(value):
 def load(path):
     """The scene of a file without what only our program knows, and its integrator."""
     if path.suffix == ".xml":
-        scene = mi.load_file(str(path))
-        return scene, scene.integrator()
+        # Exported files name the integrators that any variant has.
+        written = ElementTree.parse(path).getroot().find("integrator")
+        kind = {"path": "prb", "volpath": "prbvolpath"}.get(written.get("type"), written.get("type"))
+        depths = {one.get("name"): int(one.get("value")) for one in written.findall("integer")}
+        return mi.load_file(str(path)), mi.load_dict({"type": kind, **depths})
     lines = path.read_text().splitlines()
     scene = json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
     scene.pop("optimize", None)
