@@ -3,7 +3,7 @@
 use super::super::next_event::drawn_radiance;
 use super::super::packet::Pilot;
 use super::block::{Block, Kind, Lanes3, TEXTURES};
-use super::{FEW, Kept, Onward, Shadow, Side, Vertex, Wave};
+use super::{FEW, Kept, Onward, Room, Shadow, Side, Vertex, Wave};
 use crate::each::EachEntry;
 use crate::resident::layout::{NONE, bsdf, leaf, texture};
 use crate::transport::mode::PRIMAL;
@@ -28,10 +28,18 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         let mut wanted = 0;
         (block.kind, block.count, block.depth) = (kind, group.len(), self.depth);
         block.lit = [0; LANES];
+        // Of one length, so that a path's place is compared with it once.
+        let Room { onward, rays, hits, .. } = &*self.room;
+        let (onward, count) = (&onward[..], onward.len());
+        let [incoming, p, normal, shading] =
+            [&rays.direction, &hits.p, &hits.normal, &hits.shading].each(|of| [0, 1, 2].each(|a| &of[a][..count]));
+        let [uv, weights] = [&hits.uv, &hits.weights].each(|of| [0, 1].each(|a| &of[a][..count]));
+        let (clearance, triangle) = (&hits.clearance[..count], &hits.triangle[..count]);
         for lane in 0..LANES {
             let (i, side) = *group.get(lane).unwrap_or(&group[0]);
             let i = i as usize;
-            let onward = &self.room.onward[i];
+            assert!(i < count, "a path of this wave");
+            let onward = &onward[i];
             let streams = &self.room.starts[onward.path as usize];
             block.key = streams.key;
             let counter = [streams.pixel.sensor, streams.pixel.index, streams.sample, WALK];
@@ -44,17 +52,17 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             for a in 0..3 {
                 block.beta[a][lane] = onward.beta[a];
                 block.zeros[a][lane] = onward.zeros[a];
-                block.incoming[a][lane] = self.room.rays.direction[a][i];
-                block.p[a][lane] = self.room.hits.p[a][i];
-                block.normal[a][lane] = self.room.hits.normal[a][i];
-                block.shading[a][lane] = self.room.hits.shading[a][i];
+                block.incoming[a][lane] = incoming[a][i];
+                block.p[a][lane] = p[a][i];
+                block.normal[a][lane] = normal[a][i];
+                block.shading[a][lane] = shading[a][i];
             }
             for a in 0..2 {
-                block.uv[a][lane] = self.room.hits.uv[a][i];
-                block.weights[a][lane] = self.room.hits.weights[a][i];
+                block.uv[a][lane] = uv[a][i];
+                block.weights[a][lane] = weights[a][i];
             }
-            block.clearance[lane] = self.room.hits.clearance[i];
-            block.triangle[lane] = self.room.hits.triangle[i];
+            block.clearance[lane] = clearance[i];
+            block.triangle[lane] = triangle[i];
             block.leaf[lane] = side.leaf;
             block.turned[lane] = scene.leaves[side.leaf as usize].flags & leaf::TURNED;
             wanted |= u32::from(lane < group.len() && side.wanted && self.keeps) << lane;
