@@ -191,14 +191,14 @@ fn maps_of_the_large_globe_are_compared() {
         let text = format!("{{\n{}", body(name));
         fs::write(globe.path(name), text).expect("the test's folder is writable");
     }
-    let truth = globe.picture("globe_large_target.json", "64", &["--seed", "1"]);
+    let truth = globe.picture("globe_large_target.json", "16", &["--seed", "1"]);
     let floor = mean_square(
         &truth,
-        &globe.picture("globe_large_target.json", "64", &["--seed", "2"]),
+        &globe.picture("globe_large_target.json", "16", &["--seed", "2"]),
     );
     let off = |options: &[&str]| {
         let options = [&["--seed", "3"], options].concat();
-        mean_square(&truth, &globe.picture("globe_large.json", "64", &options)) - floor
+        mean_square(&truth, &globe.picture("globe_large.json", "16", &options)) - floor
     };
     let tell = |name: &str, map: &[f32], off: f64| {
         let [seen, all] = [FACING, 0.0].map(|facing| globe.psnr(map, facing));
@@ -216,7 +216,7 @@ fn maps_of_the_large_globe_are_compared() {
     }
 }
 
-/// The experiment itself, which takes minutes: `cargo test --release --test globe -- --ignored --nocapture`.
+/// The experiment itself, which takes minutes: `cargo test --release --test globe -- --ignored --nocapture map_of_the_globe`.
 #[test]
 #[ignore = "takes minutes"]
 fn the_map_of_the_globe_is_found() {
