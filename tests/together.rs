@@ -348,9 +348,19 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         .collect();
     let mut together = Vec::new();
     let mut room = Room::default();
-    gather_together(&scene, &values, &pilot, &rays, &mut room, |gathered, straight| {
-        together.push((state(gathered), straight));
-    });
+    let mut numbered = rays.iter().copied().enumerate();
+    let next = || numbered.next();
+    gather_together(
+        &scene,
+        &values,
+        &pilot,
+        next,
+        &mut room,
+        |number, gathered, straight| {
+            assert_eq!(number, together.len(), "in order");
+            together.push((state(gathered), straight));
+        },
+    );
     let alone: Vec<_> = rays
         .iter()
         .map(|(ray, medium, streams)| {
@@ -366,16 +376,17 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         .iter()
         .map(|cast| ((cast.ray, cast.medium, cast.streams), weight(cast)))
         .collect();
-    let mut caches: Vec<_> = begun.iter().map(|_| ReplayCache::new()).collect();
+    let mut caches = Vec::<ReplayCache<f32>>::new();
     let sink = || Contributions(Vec::new(), unwanted(&scene));
     // With room for what all random walks leave behind, and for some of it.
     let [(sent, states, walks), (sent_in_part, states_in_part, more_walks)] = [4096, 8].map(|room| {
         let (mut sent, mut states, before) = (sink(), Vec::new(), pilot.1.get());
+        let mut rays = begun.iter().copied();
         backpropagate_together(
             &scene,
             &values,
             &pilot,
-            &begun,
+            || rays.next(),
             &mut caches,
             &mut Room::default(),
             &mut WalkNotes::with_room(room),

@@ -248,43 +248,49 @@ fn matters<'a, F: Fields<f32>, P: Pilot>(
 /// A camera ray, the medium that it begins in, and the random numbers of its sample.
 pub type Beginning = (Ray, u32, Streams);
 
-/// [`gather`](super::volpath::gather) of several rays; calls `done` with what the path of each has gathered, in order, and whether
-/// nothing has scattered it. `room` serves one pass.
-pub fn gather_together<F: Fields<f32>, P: Pilot>(
+/// [`gather`](super::volpath::gather) of the rays that `next` returns, each with something that goes with it; calls `done`, in order, with
+/// that, with what the path has gathered, and with whether nothing has scattered it. `room` serves one pass.
+pub fn gather_together<F: Fields<f32>, P: Pilot, T: Copy>(
     scene: &SceneView,
     fields: &F,
     pilot: &P,
-    rays: &[Beginning],
+    // No iterator: what lies between its adaptors is copied, a beginning at a time.
+    mut next: impl FnMut() -> Option<(T, Beginning)>,
     room: &mut Room,
-    mut done: impl FnMut(&Gathered<f32>, bool),
+    mut done: impl FnMut(T, &Gathered<f32>, bool),
 ) {
+    let mut with = Vec::new();
     if is_among_surfaces(scene) {
-        let mut wave = Wave::new(scene, fields, NoSink, &[], rays.len(), room);
-        for (ray, _, streams) in rays {
-            wave.begin(ray, streams);
+        let mut wave = Wave::new(scene, fields, NoSink, room);
+        while let Some((own, (ray, _, streams))) = next() {
+            with.push(own);
+            wave.begin(&ray, &streams);
         }
         wave.run::<PRIMAL>(pilot, u32::MAX);
-        let all = room.gathered.iter().zip(&room.straight);
-        return all.for_each(|(gathered, straight)| done(gathered, *straight));
+        for ((own, gathered), straight) in with.iter().zip(&room.gathered).zip(&room.straight) {
+            done(*own, gathered, *straight);
+        }
+        return;
     }
-    let mut walks = Vec::with_capacity(rays.len());
-    for &(ray, medium, streams) in rays {
+    let mut walks = Vec::new();
+    while let Some((own, (ray, medium, streams))) = next() {
+        with.push(own);
         let mut sampler = streams.walk();
         let path = PathState::new(scene, &ray, medium, &mut sampler);
         walks.push(Walk::looking(scene, fields, path, sampler));
     }
     let mut notes = WalkNotes::default();
     run_together::<F, _, P, PRIMAL>(pilot, &mut walks, &matters(scene, fields, pilot), &mut notes, |_| None);
-    for walk in &walks {
-        done(&walk.path.gathered, walk.path.straight);
+    for (own, walk) in with.iter().zip(&walks) {
+        done(*own, &walk.path.gathered, walk.path.straight);
     }
 }
 
 /// What the adjoint of a ray starts from: the ray, and the derivative by its radiance.
 pub type AdjointBeginning = (Beginning, [f32; 3]);
 
-/// [`backpropagate`](super::volpath::backpropagate) of several rays; `caches` are as many, and `room` serves one pass. Calls
-/// `done` with what each path has gathered, and what its replay has left of it.
+/// [`backpropagate`](super::volpath::backpropagate) of the rays that `next` returns; `caches`, `notes` and `room` are memory to be used
+/// again, `room` in one pass. Calls `done` with what each path has gathered, and what its replay has left of it.
 #[allow(
     clippy::too_many_arguments,
     reason = "they are what the adjoints of several paths consist of"
@@ -293,23 +299,42 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     scene: &SceneView,
     fields: &F,
     pilot: &P,
-    rays: &[AdjointBeginning],
-    caches: &mut [ReplayCache<f32>],
+    mut next: impl FnMut() -> Option<AdjointBeginning>,
+    caches: &mut Vec<ReplayCache<f32>>,
     room: &mut Room,
     notes: &mut WalkNotes,
     sink: &mut S,
     mut done: impl FnMut(&Gathered<f32>, &Gathered<f32>),
 ) {
     if is_among_surfaces(scene) {
-        let d_radiance: Vec<_> = rays.iter().map(|(_, d)| *d).collect();
-        let mut wave = Wave::new(scene, fields, sink, &d_radiance, rays.len(), room);
-        for ((ray, _, streams), _) in rays {
-            wave.begin(ray, streams);
+        let mut wave = Wave::new(scene, fields, sink, room);
+        while let Some(((ray, _, streams), d_radiance)) = next() {
+            wave.begin_adjoint(&ray, &streams, d_radiance);
         }
         wave.backpropagate(pilot);
         let all = room.gathered.iter().zip(&room.left);
         return all.for_each(|(first, left)| done(first, left));
     }
+    let rays: Vec<AdjointBeginning> = std::iter::from_fn(next).collect();
+    caches.resize_with(rays.len().max(caches.len()), ReplayCache::new);
+    walk_adjoints(scene, fields, pilot, &rays, caches, notes, sink, done);
+}
+
+/// [`backpropagate_together`] where paths are no waves; `caches` are at least as many as rays.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "they are what the adjoints of several paths consist of"
+)]
+fn walk_adjoints<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
+    scene: &SceneView,
+    fields: &F,
+    pilot: &P,
+    rays: &[AdjointBeginning],
+    caches: &mut [ReplayCache<f32>],
+    notes: &mut WalkNotes,
+    sink: &mut S,
+    done: impl FnMut(&Gathered<f32>, &Gathered<f32>),
+) {
     // The first walks.
     let mut walks = Vec::with_capacity(rays.len());
     for (((ray, medium, streams), d_radiance), cache) in rays.iter().zip(caches.iter_mut()) {

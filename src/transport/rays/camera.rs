@@ -1,5 +1,6 @@
 //! Rays of a perspective camera with OpenCV's lens distortions, undistorted by Newton's method.
 
+use crate::each::EachEntry;
 use crate::resident::layout::{NONE, Rows, SensorRecord, distortion};
 
 /// A ray in world space; `direction` is a unit vector and t runs from `near` to `far`.
@@ -44,25 +45,43 @@ pub fn normalize(v: [f32; 3]) -> [f32; 3] {
 /// not converge: such pixels are masked.
 #[inline(always)]
 pub fn camera_ray(sensor: &SensorRecord, x: f32, y: f32) -> Option<Ray> {
-    let distorted = [
-        (x - sensor.center[0]) / sensor.focal[0],
-        (y - sensor.center[1]) / sensor.focal[1],
-    ];
+    let distorted = on_image_plane(sensor, x, y);
     let [u, v] = match sensor.distortion_model {
         distortion::NONE => distorted,
         distortion::BROWN => undistort_brown(&sensor.distortion, distorted)?,
         _ => undistort_fisheye(&sensor.distortion, distorted)?,
     };
-    // OpenCV's camera space has +X right and +Y down, ours +X left and +Y up.
+    Some(pinhole_ray(sensor, [u, v]))
+}
+
+/// Where all rays of a camera begin.
+#[inline(always)]
+pub fn camera_origin(sensor: &SensorRecord) -> [f32; 3] {
+    [0, 1, 2].each(|axis| sensor.to_world[axis][3])
+}
+
+/// Where a lens without distortion shows a film position on the image plane.
+#[inline(always)]
+pub fn on_image_plane(sensor: &SensorRecord, x: f32, y: f32) -> [f32; 2] {
+    [
+        (x - sensor.center[0]) / sensor.focal[0],
+        (y - sensor.center[1]) / sensor.focal[1],
+    ]
+}
+
+/// The ray through a point of the image plane, which is one away from the camera, in OpenCV's camera space: +X right and +Y down.
+#[inline(always)]
+pub fn pinhole_ray(sensor: &SensorRecord, [u, v]: [f32; 2]) -> Ray {
+    // Ours has +X left and +Y up.
     let length = (u * u + v * v + 1.0).sqrt();
     let local = [-u / length, -v / length, 1.0 / length];
-    Some(Ray {
-        origin: [sensor.to_world[0][3], sensor.to_world[1][3], sensor.to_world[2][3]],
+    Ray {
+        origin: camera_origin(sensor),
         direction: normalize(transform_vector(&sensor.to_world, local)),
         near: sensor.near_clip * length,
         far: sensor.far_clip * length,
         sensor: NONE,
-    })
+    }
 }
 
 /// Largest number of Newton steps.

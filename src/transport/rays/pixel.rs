@@ -1,10 +1,11 @@
 //! The pixel of a ray, and random choices per pixel (as opposed to per ray).
 
-use super::camera::{Ray, camera_ray};
+use super::camera::{Ray, camera_origin, camera_ray, on_image_plane, pinhole_ray};
 use super::film::filter_sample;
 use super::random::{Counter, Key, random_index, random_uniform, random_words, stratified_uniform};
 use super::sensor::{sensor_ray, sensor_weight};
-use crate::resident::layout::{SceneRecord, SensorRecord, backdrop, sensor};
+use crate::each::EachEntry;
+use crate::resident::layout::{SceneRecord, SensorRecord, backdrop, distortion, filter, sensor};
 
 /// A pixel of a sensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +147,101 @@ pub fn sample_ray(scene: &SceneRecord, record: &SensorRecord, pixel: Pixel, key:
     })
 }
 
+/// Whether [`sample_rays`] knows the rays of a sensor: those of a pinhole without distortion.
+#[inline(always)]
+pub fn is_pinhole(record: &SensorRecord) -> bool {
+    record.kind == sensor::PERSPECTIVE && record.distortion_model == distortion::NONE
+}
+
+/// Samples of one sensor, side by side.
+#[derive(Debug, Clone, Copy)]
+pub struct Samples<const LANES: usize> {
+    pub sensor: u32,
+    pub pixels: [u32; LANES],
+    pub samples: [u32; LANES],
+    /// Columns and rows of the pixels.
+    pub places: [[u32; LANES]; 2],
+}
+
+/// Rays side by side, which have their origin in common.
+#[derive(Debug, Clone, Copy)]
+pub struct SampledRays<const LANES: usize> {
+    pub directions: [[f32; LANES]; 3],
+    pub nears: [f32; LANES],
+    pub fars: [f32; LANES],
+    pub weights: [f32; LANES],
+}
+
+impl<const LANES: usize> SampledRays<LANES> {
+    /// Before any are made.
+    pub const NONE: Self = Self {
+        directions: [[0.0; LANES]; 3],
+        nears: [0.0; LANES],
+        fars: [0.0; LANES],
+        weights: [0.0; LANES],
+    };
+
+    /// The ray of one lane, by this sensor of this number.
+    #[inline(always)]
+    pub fn ray(&self, lane: usize, record: &SensorRecord, sensor: u32) -> Ray {
+        Ray {
+            origin: camera_origin(record),
+            direction: [0, 1, 2].each(|a| self.directions[a][lane]),
+            near: self.nears[lane],
+            far: self.fars[lane],
+            sensor,
+        }
+    }
+}
+
+/// [`sample_ray`] of several samples by a sensor that [`is_pinhole`], to the same bits.
+#[inline(always)]
+pub fn sample_rays<const LANES: usize>(
+    scene: &SceneRecord,
+    record: &SensorRecord,
+    of: &Samples<LANES>,
+    key: Key,
+) -> SampledRays<LANES> {
+    let mut film = [[0.0; LANES]; 2];
+    for lane in 0..LANES {
+        let counter = Counter {
+            sensor: of.sensor,
+            pixel: of.pixels[lane],
+            sample: of.samples[lane],
+            block: 0,
+        };
+        let [u, v, ..] = film_numbers(scene, key, counter);
+        (film[0][lane], film[1][lane]) = (u, v);
+    }
+    let weight = sensor_weight(record);
+    let mut rays = SampledRays {
+        weights: [weight; LANES],
+        ..SampledRays::NONE
+    };
+    if record.filter == filter::BOX {
+        for axis in 0..2 {
+            for lane in 0..LANES {
+                film[axis][lane] += of.places[axis][lane] as f32;
+            }
+        }
+    } else {
+        for lane in 0..LANES {
+            let extent = [record.width, record.height];
+            let [x, y] = [0, 1].each(|a| filter_sample(scene, record, of.places[a][lane], extent[a], film[a][lane]));
+            (film[0][lane], film[1][lane]) = (x.position, y.position);
+            rays.weights[lane] = x.weight * y.weight * weight;
+        }
+    }
+    for lane in 0..LANES {
+        let ray = pinhole_ray(record, on_image_plane(record, film[0][lane], film[1][lane]));
+        for a in 0..3 {
+            rays.directions[a][lane] = ray.direction[a];
+        }
+        (rays.nears[lane], rays.fars[lane]) = (ray.near, ray.far);
+    }
+    rays
+}
+
 /// The colour that replaces the emitter behind this pixel, if its backdrop is random.
 #[inline(always)]
 pub fn pixel_backdrop(sensor: &SensorRecord, objective: Key, pixel: Pixel) -> Option<[f32; 3]> {
@@ -173,4 +269,49 @@ pub fn linear_weight(seed: u32, index: u32, channel: u32) -> f32 {
             block: 0,
         },
     )[0] - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resident::filter::filter_table;
+    use crate::scene::Filter;
+    use bytemuck::Zeroable;
+
+    /// Samples side by side are samples one by one, to the bit, whichever the filter.
+    #[test]
+    fn rays_side_by_side_are_those_alone() {
+        const LANES: usize = 16;
+        let (mut scene, mut record) = (SceneRecord::zeroed(), SensorRecord::zeroed());
+        scene.filters[0] = filter_table(Filter::Mitchell { b: 0.0, c: 0.5 });
+        (record.width, record.height) = (37, 23);
+        (record.focal, record.center) = ([31.0, 29.0], [17.0, 12.5]);
+        (record.near_clip, record.far_clip) = (0.5, 20.0);
+        record.to_world = [[0.6, 0.0, 0.8, 1.0], [0.0, 1.0, 0.0, -2.0], [-0.8, 0.0, 0.6, 3.0]];
+        assert!(is_pinhole(&record));
+        for (kind, size) in [(filter::BOX, 0.5), (filter::TENT, 1.0), (filter::TABLE, 2.0)] {
+            (record.filter, record.filter_size) = (kind, size);
+            for first in (0..851).step_by(LANES) {
+                let pixels: [u32; LANES] = std::array::from_fn(|lane| (first + lane as u32) % 851);
+                let samples: [u32; LANES] = std::array::from_fn(|lane| (7 * first + lane as u32) % 300);
+                let places = [pixels.map(|i| i % 37), pixels.map(|i| i / 37)];
+                let of = Samples {
+                    sensor: 5,
+                    pixels,
+                    samples,
+                    places,
+                };
+                let rays = sample_rays(&scene, &record, &of, [1, 2, 3, 4]);
+                for lane in 0..LANES {
+                    let pixel = Pixel {
+                        sensor: 5,
+                        index: pixels[lane],
+                    };
+                    let alone = sample_ray(&scene, &record, pixel, [1, 2, 3, 4], samples[lane]).expect("a pinhole");
+                    assert_eq!(rays.ray(lane, &record, 5), alone.ray, "filter {kind}, pixel {pixel:?}");
+                    assert_eq!(rays.weights[lane], alone.weight, "filter {kind}, pixel {pixel:?}");
+                }
+            }
+        }
+    }
 }

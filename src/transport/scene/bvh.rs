@@ -165,44 +165,57 @@ pub fn intersect(bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> Option<Hit> 
 /// [`intersect`] with an instruction set from [`Level::all`].
 #[inline]
 pub fn intersect_at(level: Level, bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> Option<Hit> {
-    search::<_, false>(level, bvh, ray, surfaces, &Start::ROOT)
+    let prepared = Prepared::new(&bvh.bounds, ray.origin, ray.direction);
+    search::<_, false>(level, bvh, &prepared, surfaces, &Start::at_root(ray))
 }
 
 /// Whether there is any hit: [`intersect`] without the search for the nearest.
 #[inline]
 pub fn is_blocked(bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> bool {
-    search::<_, true>(Level::widest(), bvh, ray, surfaces, &Start::ROOT).is_some()
+    let prepared = Prepared::new(&bvh.bounds, ray.origin, ray.direction);
+    search::<_, true>(Level::widest(), bvh, &prepared, surfaces, &Start::at_root(ray)).is_some()
 }
 
-/// [`intersect`] with triangles below a child that are nearer than one of this number, or zero, at the end of the ray.
+/// [`intersect`] with triangles alone, from a place in the hierarchy on.
 #[inline]
-pub(super) fn intersect_below(bvh: &Bvh, ray: &Ray, child: u32, number: u32) -> Option<Hit> {
-    search::<_, false>(Level::widest(), bvh, ray, &TrianglesAlone, &Start { child, number })
+pub(super) fn intersect_below(bvh: &Bvh, ray: &Prepared, start: &Start) -> Option<Hit> {
+    search::<_, false>(Level::widest(), bvh, ray, &TrianglesAlone, start)
 }
 
-/// [`is_blocked`] by triangles below a child.
+/// [`is_blocked`] by triangles alone, likewise.
 #[inline]
-pub(super) fn is_blocked_below(bvh: &Bvh, ray: &Ray, child: u32) -> bool {
-    search::<_, true>(Level::widest(), bvh, ray, &TrianglesAlone, &Start { child, number: 0 }).is_some()
+pub(super) fn is_blocked_below(bvh: &Bvh, ray: &Prepared, start: &Start) -> bool {
+    search::<_, true>(Level::widest(), bvh, ray, &TrianglesAlone, start).is_some()
 }
 
 /// Where a search begins.
-struct Start {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
     /// The child that it looks below.
-    child: u32,
+    pub child: u32,
+    /// The interval of the ray.
+    pub t_min: f32,
+    pub t_max: f32,
     /// The number of what is known to be hit at the end of the ray; zero if nothing is.
-    number: u32,
+    pub number: u32,
 }
 
 impl Start {
-    const ROOT: Self = Self { child: 0, number: 0 };
+    fn at_root(ray: &Ray) -> Self {
+        Self {
+            child: 0,
+            t_min: ray.t_min,
+            t_max: ray.t_max,
+            number: 0,
+        }
+    }
 }
 
 #[inline]
 fn search<M: Surfaces, const ANY: bool>(
     level: Level,
     bvh: &Bvh,
-    ray: &Ray,
+    ray: &Prepared,
     surfaces: &M,
     start: &Start,
 ) -> Option<Hit> {
@@ -219,36 +232,36 @@ fn search<M: Surfaces, const ANY: bool>(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1")]
-fn walk_avx2<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M, start: &Start) -> Option<Hit> {
+fn walk_avx2<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Prepared, surfaces: &M, start: &Start) -> Option<Hit> {
     walk::<Avx, Sse, M, ANY>(bvh, ray, surfaces, start)
 }
 
 /// The same vector types: AVX-512 adds mask registers and doubles the number of vector registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,avx512f,avx512vl,avx512dq")]
-fn walk_avx512<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M, start: &Start) -> Option<Hit> {
+fn walk_avx512<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Prepared, surfaces: &M, start: &Start) -> Option<Hit> {
     walk::<Avx, Sse, M, ANY>(bvh, ray, surfaces, start)
 }
 
 /// Values of a ray that box and triangle tests share.
-struct Prepared {
-    origin: [f32; 3],
-    inverse: [f32; 3],
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prepared {
+    pub origin: [f32; 3],
+    pub inverse: [f32; 3],
     /// The origin, moved so that near planes are nearer and far planes farther by the error bound.
-    near: [f32; 3],
-    far: [f32; 3],
+    pub near: [f32; 3],
+    pub far: [f32; 3],
     /// Whether the upper plane along an axis is the near one.
-    backwards: [bool; 3],
+    pub backwards: [bool; 3],
     /// Permutation of the axes that puts the largest component of the direction last.
-    axes: [usize; 3],
+    pub axes: [usize; 3],
     /// Shear along the first two of these axes, scale along the last.
-    by: [f32; 3],
+    pub by: [f32; 3],
 }
 
 impl Prepared {
     #[inline(always)]
-    fn new(bounds: &[[f32; 3]; 2], ray: &Ray) -> Self {
-        let Ray { origin, direction, .. } = *ray;
+    fn new(bounds: &[[f32; 3]; 2], origin: [f32; 3], direction: [f32; 3]) -> Self {
         let mut reach = 0.0f32;
         let mut inverse = [0.0; 3];
         let backwards = direction.each(|d| d < 0.0);
@@ -272,7 +285,7 @@ impl Prepared {
         if size[2] > size[last] {
             last = 2;
         }
-        let axes = [(last + 1) % 3, (last + 2) % 3, last];
+        let axes = axes(last);
         let along = direction[last];
         Self {
             origin,
@@ -302,6 +315,12 @@ impl Prepared {
     }
 }
 
+/// The axes in their order, this one the last.
+#[inline(always)]
+pub(super) fn axes(last: usize) -> [usize; 3] {
+    [(last + 1) % 3, (last + 2) % 3, last]
+}
+
 /// The nearest hit found so far.
 struct Best {
     t: f32,
@@ -321,7 +340,7 @@ impl Best {
 
 /// Traverses the BVH: the nearest hit, or with `ANY` the first one found.
 #[inline(always)]
-fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, ray: &Ray, surfaces: &M, start: &Start) -> Option<Hit>
+fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, ray: &Prepared, surfaces: &M, start: &Start) -> Option<Hit>
 where
     V: Lanes<WIDTH>,
     T: Lanes<BLOCK>,
@@ -330,9 +349,10 @@ where
     if bvh.nodes.is_empty() {
         return None;
     }
-    let prepared = Prepared::new(&bvh.bounds, ray);
+    // A copy: for all that a compiler knows, the stack below could be what is referred to.
+    let (prepared, t_min) = (*ray, start.t_min);
     let mut best = Best {
-        t: ray.t_max.min(FAR),
+        t: start.t_max.min(FAR),
         number: start.number,
         hit: None,
     };
@@ -346,7 +366,7 @@ where
             child::NODE => {
                 let node = &bvh.nodes[index];
                 // Intersect all boxes of the node; continue at the nearest child and push the others.
-                let (enter, mut met) = prepared.enter::<WIDTH, V>(&node.planes, ray.t_min, best.t);
+                let (enter, mut met) = prepared.enter::<WIDTH, V>(&node.planes, t_min, best.t);
                 if !M::ASKED {
                     // Of the kinds of children, surfaces and none at all have the highest bit.
                     met &= !V::load(bytemuck::cast_ref(&node.children)).signs();
@@ -385,11 +405,11 @@ where
                 }
             }
             // Intersect the leaf.
-            child::BLOCK => intersect_block::<T>(&bvh.blocks[index], index as u32, &prepared, ray.t_min, &mut best),
+            child::BLOCK => intersect_block::<T>(&bvh.blocks[index], index as u32, &prepared, t_min, &mut best),
             child::SURFACE => {
                 let number = index as u32;
                 if let Some((t, part)) = surfaces.intersect(number)
-                    && t > ray.t_min
+                    && t > t_min
                 {
                     let target = Target::Surface { number, part };
                     best.improve(number, Hit { t, target });

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::passes::{PathPasses, RenderChunk, Values};
+use super::passes::{PathPasses, RenderChunk, Spare, Values};
 use crate::device::Batch;
 use crate::device::cpu::chunk::{CHUNK, Chunk, Place, chunks, place_in_view};
 use crate::device::cpu::frame::{Frame, MASKED};
@@ -32,11 +32,13 @@ impl PathPasses {
         let values = Values::new(&inputs.params);
         let mut film: Vec<Exposure> = vec![[0.0; 5]; chunks.len() * CHUNK];
         let mut samples = vec![[0.0; 4]; sampled.len() * CHUNK];
+        let rooms = Spare::default();
         for sample in 0..pass.spp {
             let all = samples.par_chunks_mut(CHUNK).zip(&sampled).enumerate();
             let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
             own.for_each(|(_, (out, &chunk))| {
                 let render = RenderChunk {
+                    rooms: &rooms,
                     inputs,
                     sensors: &sensors,
                     scene: &scene,

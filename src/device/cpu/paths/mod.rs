@@ -3,6 +3,7 @@
 mod develop;
 pub(super) mod passes;
 mod pilots;
+mod sampling;
 mod sum_cache;
 pub(super) mod sums;
 pub(super) mod tape;

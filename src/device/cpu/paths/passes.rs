@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 
 use super::pilots::Pilots;
+use super::sampling::{Beginning, Sampling};
 use super::sums::{Accumulate, Sums};
 use crate::device::cpu::chunk::{CHUNK, Chunk, Place, chunks};
 use crate::device::cpu::frame::{Frame, MASKED};
@@ -27,10 +28,7 @@ use crate::transport::paths::replay_cache::{CACHED, ReplayCache};
 use crate::transport::paths::volpath::gather;
 use crate::transport::paths::walk_notes::WalkNotes;
 use crate::transport::paths::wave::{Room, is_among_surfaces};
-use crate::transport::rays::camera::Ray;
-use crate::transport::rays::pixel::{Pixel, Sampled, sample_ray};
-use crate::transport::rays::random::Key;
-use crate::transport::rays::sampler::Streams;
+use crate::transport::rays::pixel::Pixel;
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::tables::Tables;
 
@@ -64,35 +62,6 @@ impl<'a> Values<'a> {
     pub(in crate::device::cpu) fn new(params: &'a ParamSet) -> Self {
         Self(params.parameters.iter().map(|p| &p.values[..]).collect())
     }
-}
-
-/// How a sample's path begins.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::device::cpu) struct Beginning {
-    pub ray: Ray,
-    /// The medium that it begins in.
-    pub medium: u32,
-    /// What its radiance counts in its pixel.
-    pub weight: f32,
-    pub streams: Streams,
-}
-
-#[inline(always)]
-fn begin(inputs: &Inputs, pixel: Pixel, key: Key, sample: u32) -> Option<Beginning> {
-    begin_by(&inputs.sensors, inputs, pixel, key, sample)
-}
-
-/// The same by these sensors.
-#[inline(always)]
-fn begin_by(sensors: &[SensorRecord], inputs: &Inputs, pixel: Pixel, key: Key, sample: u32) -> Option<Beginning> {
-    let sensor = &sensors[pixel.sensor as usize];
-    let Sampled { ray, weight, .. } = sample_ray(&inputs.scene, sensor, pixel, key, sample)?;
-    Some(Beginning {
-        ray,
-        medium: sensor.medium,
-        weight,
-        streams: Streams { key, pixel, sample },
-    })
 }
 
 impl PathPasses {
@@ -131,9 +100,11 @@ impl PathPasses {
         let scene = SceneView::new(&inputs.scene, &self.scene, &self.tables);
         let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate().with_max_len(1);
         let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
+        let rooms = Spare::default();
         own.for_each(|(_, (out, &chunk))| {
             RenderChunk {
                 inputs,
+                rooms: &rooms,
                 scene: &scene,
                 values: &values,
                 pass,
@@ -153,10 +124,16 @@ impl PathPasses {
         let image = frame.begin(chunks.len());
         let values = Values::new(&inputs.params);
         let scene = SceneView::new(&inputs.scene, &self.scene, &self.tables);
+        let sampling = Sampling {
+            inputs,
+            sensors: &inputs.sensors,
+            key: keys.pass,
+            samples: 0..spp,
+        };
         let pixel = |pixel: Pixel| {
             let mut sum = [0.0f32; 4];
-            for sample in 0..spp {
-                let Some(begun) = begin(inputs, pixel, keys.pass, sample) else {
+            for sample in sampling.samples.clone() {
+                let Some(begun) = sampling.begin(pixel, sample) else {
                     return [0.0, 0.0, 0.0, MASKED];
                 };
                 let value = aov_eval(&scene, &values, aov, &begun.ray);
@@ -296,6 +273,8 @@ fn incident(variant: Variant) -> Ahead {
 /// Renders a chunk: the mean of some samples of each pixel.
 pub(super) struct RenderChunk<'a> {
     pub inputs: &'a Inputs,
+    /// Memory of waves.
+    pub rooms: &'a Spare<Room>,
     /// The scene's sensors, or others in their places.
     pub sensors: &'a [SensorRecord],
     pub scene: &'a SceneView<'a>,
@@ -329,45 +308,53 @@ const KEPT: usize = 2048;
 
 impl RenderChunk<'_> {
     pub(super) fn run(self) {
+        self.rooms.lend(|room| self.render(room));
+    }
+
+    fn render(self, room: &mut Room) {
         let Pass { batch, keys, .. } = self.pass;
         let scale = 1.0 / self.samples.len() as f32;
         let (scene, values, pilot) = (self.scene, self.values, Pilots(self.inputs.level));
         let mut sums = [[0.0f32; 4]; CHUNK];
         let together = together(scene);
-        let mut rays = Vec::with_capacity(together);
-        let mut places = Vec::with_capacity(together);
-        let mut room = Room::default();
-        let mut gather = |rays: &mut Vec<_>, places: &mut Vec<(usize, f32)>| {
-            let mut order = places.drain(..);
-            gather_together(scene, values, &pilot, rays, &mut room, |gathered, straight| {
-                let (place, weight) = order.next().unwrap_or_default();
+        let sampling = Sampling {
+            inputs: self.inputs,
+            sensors: self.sensors,
+            key: keys.pass,
+            samples: self.samples.clone(),
+        };
+        let pixels = self.chunk.pixels(self.sensors, batch, keys);
+        let pixels = pixels.map(|Place { place, pixel, .. }| (place, pixel));
+        let mut rays = sampling.beginnings(pixels);
+        let mut masked = Vec::new();
+        while !rays.is_done() {
+            let mut left = together;
+            let next = || {
+                while left > 0 {
+                    let (place, begun) = rays.take_next()?;
+                    let Some(begun) = begun else {
+                        masked.push(place);
+                        continue;
+                    };
+                    left -= 1;
+                    return Some(((place, begun.weight), (begun.ray, begun.medium, begun.streams)));
+                }
+                None
+            };
+            let add = |(place, weight): (usize, f32), gathered: &Gathered<f32>, straight| {
                 let sum = &mut sums[place];
                 for c in 0..3 {
                     sum[c] += gathered.radiance[c] * weight;
                 }
                 sum[3] += f32::from(u8::from(straight));
-            });
-            rays.clear();
-        };
-        for Place { place, pixel, .. } in self.chunk.pixels(self.sensors, batch, keys) {
-            self.out[place] = [0.0; 4];
-            for sample in self.samples.clone() {
-                let Some(begun) = begin_by(self.sensors, self.inputs, pixel, keys.pass, sample) else {
-                    self.out[place][3] = MASKED;
-                    break;
-                };
-                rays.push((begun.ray, begun.medium, begun.streams));
-                places.push((place, begun.weight));
-                if rays.len() == together {
-                    gather(&mut rays, &mut places);
-                }
-            }
+            };
+            gather_together(scene, values, &pilot, next, room, add);
         }
-        gather(&mut rays, &mut places);
         for (out, sum) in self.out.iter_mut().zip(&sums) {
-            if out[3] != MASKED {
-                *out = sum.each(|x| x * scale);
-            }
+            *out = sum.each(|x| x * scale);
+        }
+        for place in masked {
+            self.out[place] = [0.0, 0.0, 0.0, MASKED];
         }
     }
 }
@@ -377,18 +364,19 @@ impl RenderChunk<'_> {
 struct Kept {
     caches: Vec<ReplayCache<f32>>,
     notes: WalkNotes,
+    room: Room,
 }
 
-/// What no chunk of a pass is using.
+/// Memory that no chunk of a pass is using.
 #[derive(Default)]
-struct Spare(Mutex<Vec<Kept>>);
+pub(super) struct Spare<T>(Mutex<Vec<T>>);
 
-impl Spare {
-    fn lend<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> T {
+impl<T: Default> Spare<T> {
+    fn lend<U>(&self, work: impl FnOnce(&mut T) -> U) -> U {
         let all = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut kept = all().pop().unwrap_or_default();
-        let done = work(&mut kept);
-        all().push(kept);
+        let mut lent = all().pop().unwrap_or_default();
+        let done = work(&mut lent);
+        all().push(lent);
         done
     }
 }
@@ -417,35 +405,46 @@ impl<'a> Propagation<'a> {
         pixels.map(move |place| (place, self.adjoint[i * CHUNK + place.place].each(|d| d * scale)))
     }
 
-    /// How a sample of a pixel begins; None where its lens has no inverse.
-    #[inline(always)]
-    pub(in crate::device::cpu) fn begin(&self, pixel: Pixel, sample: u32) -> Option<Beginning> {
-        begin(self.inputs, pixel, self.pass.keys.pass, sample)
-    }
-
-    /// The samples of each pixel.
-    pub(in crate::device::cpu) fn samples(&self) -> Range<u32> {
-        0..self.pass.spp
+    /// The samples of its pixels.
+    pub(in crate::device::cpu) fn sampling(&self) -> Sampling<'_> {
+        Sampling {
+            inputs: self.inputs,
+            sensors: &self.inputs.sensors,
+            key: self.pass.keys.pass,
+            samples: 0..self.pass.spp,
+        }
     }
 
     /// Path replay of a chunk; `kept` is memory to be used again.
     fn replay(&self, i: usize, chunk: Chunk, kept: &mut Kept) -> ReplayStats {
-        let Kept { caches, notes } = kept;
+        let Kept { caches, notes, room } = kept;
         let mut stats = ReplayStats::default();
         let mut sink = self.sink();
         let pilot = Pilots(self.inputs.level);
         let together = replayed_together(self.scene);
-        let mut rays = Vec::with_capacity(together);
-        let mut room = Room::default();
-        let mut send = |rays: &mut Vec<_>| {
-            caches.resize_with(rays.len().max(caches.len()), ReplayCache::new);
+        let carrying = self.pixels(i, chunk).filter(|(_, d)| *d != [0.0; 3]);
+        let pixels = carrying.map(|(Place { pixel, .. }, d)| (d, pixel));
+        let sampling = self.sampling();
+        let mut rays = sampling.beginnings(pixels);
+        while !rays.is_done() {
+            let mut left = together;
+            let next = || {
+                while left > 0 {
+                    let (d, begun) = rays.take_next()?;
+                    let Some(begun) = begun else { continue };
+                    left -= 1;
+                    let d = d.each(|d| d * begun.weight);
+                    return Some(((begun.ray, begun.medium, begun.streams), d));
+                }
+                None
+            };
             backpropagate_together(
                 self.scene,
                 self.values,
                 &pilot,
-                rays,
+                next,
                 caches,
-                &mut room,
+                room,
                 notes,
                 &mut sink,
                 |first, replay| {
@@ -454,18 +453,7 @@ impl<'a> Propagation<'a> {
                     stats.drifted += u64::from(drifted(first, replay));
                 },
             );
-            rays.clear();
-        };
-        for (Place { pixel, .. }, d) in self.pixels(i, chunk).filter(|(_, d)| *d != [0.0; 3]) {
-            for begun in self.samples().map_while(|sample| self.begin(pixel, sample)) {
-                let d = d.each(|d| d * begun.weight);
-                rays.push(((begun.ray, begun.medium, begun.streams), d));
-                if rays.len() == together {
-                    send(&mut rays);
-                }
-            }
         }
-        send(&mut rays);
         stats
     }
 
@@ -480,13 +468,14 @@ impl<'a> Propagation<'a> {
         let scale = 1.0 / self.pass.spp as f32;
         let mut stats = ReplayStats::default();
         let mut sink = self.sink();
+        let sampling = self.sampling();
         for (Place { place, pixel, .. }, d) in self.pixels(i, chunk) {
             let carries = d != [0.0; 3];
             if !carries && out.is_none() {
                 continue;
             }
             let mut sum = [0.0f32; 4];
-            for begun in self.samples().map(|sample| self.begin(pixel, sample)) {
+            for begun in sampling.samples.clone().map(|sample| sampling.begin(pixel, sample)) {
                 let Some(Beginning {
                     ray,
                     medium,

@@ -114,7 +114,12 @@ fn record(pass: &Propagation<'_>, variables: &Variables<'_>, i: usize, chunk: Ch
     let mut sum = Recorded::lift(0.0);
     let mut stats = ReplayStats::default();
     for (Place { pixel, .. }, d) in pass.pixels(i, chunk).filter(|(_, d)| *d != [0.0; 3]) {
-        for begun in pass.samples().map_while(|sample| pass.begin(pixel, sample)) {
+        let sampling = pass.sampling();
+        for begun in sampling
+            .samples
+            .clone()
+            .map_while(|sample| sampling.begin(pixel, sample))
+        {
             let path =
                 gather::<Recorded, _, GATHER>(pass.scene, variables, &begun.ray, begun.medium, begun.streams.walk());
             for c in 0..3 {

@@ -151,8 +151,9 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
     }
 
-    /// Takes the paths of a shaded block further: their shadow rays, and their next rays.
-    pub(super) fn leave<const MODE: u8>(&mut self, block: &Block, wanted: u32) {
+    /// Takes the paths of a shaded block further: their shadow rays, and their next rays. A block whose derivatives are sought is kept,
+    /// and another left in its place.
+    pub(super) fn leave(&mut self, block: &mut Box<Block>, wanted: u32) {
         let place = self.room.blocks.len() as u32;
         for lane in 0..block.count {
             let path = block.path[lane];
@@ -197,8 +198,9 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             }
         }
         if wanted != 0 {
+            let spare = self.room.spare.pop().unwrap_or_default();
             self.room.blocks.push(Kept {
-                block: block.clone(),
+                block: std::mem::replace(block, spare),
                 wanted,
                 arrived: 0,
             });

@@ -103,7 +103,7 @@ enum Vertex {
 /// A block of which derivatives are sought.
 #[derive(Debug)]
 struct Kept {
-    block: Block,
+    block: Box<Block>,
     /// A bit for each lane whose derivatives are, and for each of these whose light has arrived.
     wanted: u32,
     arrived: u32,
@@ -133,6 +133,8 @@ pub struct Room {
     /// Front and back of each BSDF.
     sides: Vec<[Side; 2]>,
     starts: Vec<Streams>,
+    /// The derivatives by the radiances of paths; none in a primal pass.
+    d_radiance: Vec<[f32; 3]>,
     /// What each path has gathered, and whether nothing has scattered it.
     pub(super) gathered: Vec<Gathered<f32>>,
     pub(super) straight: Vec<bool>,
@@ -154,17 +156,17 @@ pub struct Room {
     blocked: Vec<u32>,
     gains: Vec<Gain>,
     blocks: Vec<Kept>,
+    /// Blocks that nothing is kept in.
+    spare: Vec<Box<Block>>,
     alone: Vec<Alone>,
     marks: Vec<Mark>,
 }
 
 impl Room {
-    /// Empties what a wave has left, and makes room for `count` paths.
-    fn clear(&mut self, count: usize) {
-        for rays in [&mut self.rays, &mut self.next_rays, &mut self.shadow_rays] {
-            rays.resize(count);
-        }
+    /// Empties what a wave has left.
+    fn clear(&mut self) {
         self.starts.clear();
+        self.d_radiance.clear();
         self.gathered.clear();
         self.straight.clear();
         self.left.clear();
@@ -172,10 +174,21 @@ impl Room {
         self.forget();
     }
 
+    /// Makes room for the rays of a path in this place.
+    #[inline(always)]
+    fn make_room(&mut self, place: usize) {
+        if place >= self.rays.far.len() {
+            let count = (2 * place).max(LANES);
+            for rays in [&mut self.rays, &mut self.next_rays, &mut self.shadow_rays] {
+                rays.resize(count);
+            }
+        }
+    }
+
     /// Drops what a first walk has kept.
     fn forget(&mut self) {
         self.gains.clear();
-        self.blocks.clear();
+        self.spare.extend(self.blocks.drain(..).map(|kept| kept.block));
         self.alone.clear();
         self.marks.clear();
     }
@@ -186,9 +199,8 @@ impl Room {
 pub(super) struct Wave<'a, F, S> {
     scene: &'a SceneView<'a>,
     fields: &'a F,
-    /// Of a first walk, what derivatives are sent to, and those by the paths' radiances.
+    /// Of a first walk, what derivatives are sent to.
     sink: S,
-    d_radiance: &'a [[f32; 3]],
     depth: u32,
     lamps: Lamps<'a>,
     /// Whether derivatives by a light are sought.
@@ -199,22 +211,15 @@ pub(super) struct Wave<'a, F, S> {
 }
 
 impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
-    /// No paths yet, but room for `count`. `d_radiance` are the derivatives by their radiances.
-    pub(super) fn new(
-        scene: &'a SceneView<'a>,
-        fields: &'a F,
-        sink: S,
-        d_radiance: &'a [[f32; 3]],
-        count: usize,
-        room: &'a mut Room,
-    ) -> Self {
+    /// No paths yet.
+    pub(super) fn new(scene: &'a SceneView<'a>, fields: &'a F, sink: S, room: &'a mut Room) -> Self {
         let slots = |texture: u32| scene.textures[texture as usize].slots();
         let of_light = |record: &LightRecord| {
             (record.slot != NONE && sink.wants(record.slot))
                 || record.texture != NONE && slots(record.texture).any(|slot| sink.wants(slot))
         };
         let of_sky = [scene.background, scene.common.env_scale_slot];
-        room.clear(count);
+        room.clear();
         if room.sides.is_empty() {
             room.sides = scene.bsdfs.iter().map(|record| sides(scene, record, &sink)).collect();
         }
@@ -226,7 +231,6 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             scene,
             fields,
             sink,
-            d_radiance,
             depth: 0,
             room,
         }
@@ -236,6 +240,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
     #[inline]
     pub(super) fn begin(&mut self, ray: &Ray, streams: &Streams) {
         let place = self.room.starts.len();
+        self.room.make_room(place);
         let origin = along(ray.origin, ray.direction, ray.near);
         self.room.rays.put(place, origin, ray.direction, ray.far - ray.near);
         self.room.onward.push(Onward {
@@ -253,13 +258,20 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         self.room.straight.push(false);
     }
 
+    /// The same, with the derivative by its radiance.
+    #[inline]
+    pub(super) fn begin_adjoint(&mut self, ray: &Ray, streams: &Streams, d_radiance: [f32; 3]) {
+        self.room.d_radiance.push(d_radiance);
+        self.begin(ray, streams);
+    }
+
     /// Follows all paths until they end, or have this many edges.
     pub(super) fn run<const MODE: u8>(&mut self, pilot: &impl Pilot, edges: u32) {
         if self.depth >= self.scene.settings.max_depth {
             return;
         }
         let mut queues = std::mem::take(&mut self.room.queues);
-        let mut blocks = [Block::new(), Block::new()];
+        let mut blocks = [(); 2].map(|()| self.room.spare.pop().unwrap_or_default());
         while !self.room.onward.is_empty() && self.depth < edges {
             pilot.look(self.scene, &self.room.rays, self.room.onward.len(), &mut self.room.hits);
             queues.iter_mut().for_each(Vec::clear);
@@ -281,10 +293,11 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             self.room.next_onward.clear();
         }
         self.room.queues = queues;
+        self.room.spare.extend(blocks);
     }
 
     /// Scatters the paths of queues, block by block. Each is prepared before the one in front of it is shaded.
-    fn scatter<const MODE: u8>(&mut self, pilot: &impl Pilot, queues: &Queues, [ahead, block]: &mut [Block; 2]) {
+    fn scatter<const MODE: u8>(&mut self, pilot: &impl Pilot, queues: &Queues, [ahead, block]: &mut [Box<Block>; 2]) {
         let (mut ahead, mut block) = (ahead, block);
         let mut waiting = None;
         for (place, queue) in queues[..ALONE].iter().enumerate() {
@@ -294,13 +307,13 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
                 std::mem::swap(&mut ahead, &mut block);
                 if let Some(wanted) = waiting.replace(wanted) {
                     pilot.shade(self.scene, &self.lamps, MODE, ahead);
-                    self.leave::<MODE>(ahead, wanted);
+                    self.leave(ahead, wanted);
                 }
             }
         }
         if let Some(wanted) = waiting {
             pilot.shade(self.scene, &self.lamps, MODE, block);
-            self.leave::<MODE>(block, wanted);
+            self.leave(block, wanted);
         }
     }
 
@@ -439,7 +452,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
     /// The derivative by a path's radiance.
     #[inline(always)]
     fn d_radiance(&self, path: u32) -> Rgb<f32> {
-        Rgb(self.d_radiance[path as usize])
+        Rgb(self.room.d_radiance[path as usize])
     }
 
     /// Adds to what a path has gathered.

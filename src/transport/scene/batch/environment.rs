@@ -64,17 +64,23 @@ impl<'a> SkyMap<'a> {
     #[inline(always)]
     pub fn look_up_all(&self, scene: &SceneView, directions: &[Vectors], pdfs: bool, seen: &mut Vec<Seen>) {
         seen.clear();
-        let asked = |directions: &Vectors| {
-            let places = self.places(directions);
-            self.bring(&places, pdfs);
-            places
-        };
-        let mut next = directions.first().map(asked);
-        for after in 1..=directions.len() {
-            let Some(places) = next.take() else { break };
-            next = directions.get(after).map(asked);
+        let Some(first) = directions.first() else { return };
+        let mut places = self.ask_for(first, pdfs);
+        // No closure: one that is handed to a function is not compiled for the vector level of the kernel that it stands in.
+        for after in &directions[1..] {
+            let next = self.ask_for(after, pdfs);
             seen.push(self.look_up_places(scene, &places, pdfs));
+            places = next;
         }
+        seen.push(self.look_up_places(scene, &places, pdfs));
+    }
+
+    /// The places of directions, which are asked for.
+    #[inline(always)]
+    fn ask_for(&self, directions: &Vectors, pdfs: bool) -> Places {
+        let places = self.places(directions);
+        self.bring(&places, pdfs);
+        places
     }
 
     /// The radiance that comes from these directions and, if `pdfs` are wanted, with which pdf they are drawn.

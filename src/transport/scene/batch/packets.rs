@@ -9,7 +9,9 @@ use super::rays::{LANES, Lanes, Rays, Vectors, each_lane, lanes_where};
 use crate::each::EachEntry;
 use crate::resident::bvh::{Bvh, MAX_LEVELS};
 use crate::resident::layout::{BLOCK, BlockRecord, NONE, NodeRecord, WIDTH, child};
-use crate::transport::scene::bvh::{self, BOX_TOLERANCE, EDGE_TOLERANCE, FAR, MIN_DIRECTION, Ray, TRIANGLE, Target};
+use crate::transport::scene::bvh::{
+    self, BOX_TOLERANCE, EDGE_TOLERANCE, FAR, MIN_DIRECTION, Prepared, Start, TRIANGLE, Target,
+};
 
 /// Rays of a packet that go on one by one; more do so together.
 const FEW: u32 = 3;
@@ -276,15 +278,37 @@ impl Packet {
         [x - by[0] * z, y - by[1] * z, by[2] * z]
     }
 
+    /// What box and triangle tests need of one ray.
+    #[inline(always)]
+    fn prepared(&self, lane: usize) -> Prepared {
+        let [origin, inverse, low, high, by] =
+            [&self.origin, &self.inverse, &self.low, &self.high, &self.by].each(|of| [0, 1, 2].each(|a| of[a][lane]));
+        let backwards = inverse.each(|x| x < 0.0);
+        Prepared {
+            origin,
+            inverse,
+            near: [0, 1, 2].each(|a| select(backwards[a], high[a], low[a])),
+            far: [0, 1, 2].each(|a| select(backwards[a], low[a], high[a])),
+            backwards,
+            axes: bvh::axes(self.last[lane] as usize),
+            by,
+        }
+    }
+
     /// Takes one ray further from a child on. Returns whether it hits anything.
     #[inline(always)]
     fn go_alone<const ANY: bool>(&mut self, bvh: &Bvh, at: u32, lane: usize) -> bool {
-        let [origin, direction] = [&self.origin, &self.direction].each(|of| [0, 1, 2].each(|a| of[a][lane]));
-        let ray = Ray::until(origin, direction, self.t[lane]);
+        let ray = self.prepared(lane);
+        let start = Start {
+            child: at,
+            t_min: 0.0,
+            t_max: self.t[lane],
+            number: self.number[lane],
+        };
         if ANY {
-            return bvh::is_blocked_below(bvh, &ray, at);
+            return bvh::is_blocked_below(bvh, &ray, &start);
         }
-        let Some(hit) = bvh::intersect_below(bvh, &ray, at, self.number[lane]) else {
+        let Some(hit) = bvh::intersect_below(bvh, &ray, &start) else {
             return false;
         };
         if let Target::Triangle { number, place, u, v } = hit.target {
