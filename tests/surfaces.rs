@@ -255,7 +255,8 @@ fn blends_and_two_sides_add_up() {
     let diffuse = |color: &str| format!(r#"{{"type": "diffuse", "reflectance": {color}}}"#);
     let (red, blue) = (diffuse("[0.8, 0.2, 0]"), diffuse("[0, 0.4, 0.6]"));
     let [of_red, of_blue] = [&red, &blue].map(|bsdf| seen(bsdf, front));
-    let blend = |weight: f64| format!(r#"{{"type": "blendbsdf", "weight": {weight}, "a": {red}, "b": {blue}}}"#);
+    // The order is that of the file, not of the names.
+    let blend = |weight: f64| format!(r#"{{"type": "blendbsdf", "weight": {weight}, "b": {red}, "a": {blue}}}"#);
     let near = |found: [f64; 3], expected: [f64; 3], what: &str| {
         for c in 0..3 {
             let off = (found[c] - expected[c]).abs();
@@ -268,7 +269,7 @@ fn blends_and_two_sides_add_up() {
         near(seen(&blend(weight), front), expected, &format!("weight {weight}"));
         near(seen(&blend(weight), back), [0.0; 3], "the back of one-sided BSDFs");
     }
-    let both = format!(r#"{{"type": "twosided", "a": {red}, "b": {blue}}}"#);
+    let both = format!(r#"{{"type": "twosided", "front": {red}, "back": {blue}}}"#);
     near(seen(&both, front), of_red, "the front of two");
     near(seen(&both, back), of_blue, "the back of two");
     let one = format!(r#"{{"type": "twosided", "a": {red}}}"#);

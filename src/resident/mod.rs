@@ -148,7 +148,8 @@ impl Resident {
         let transport = match (&scene.splats, &scene.optic) {
             (_, Some(optic)) => Transport::Light(light::flatten(scene, optic, &params)?),
             (Some(splats), _) => Transport::Splats(describe_splats(scene, splats, &mut params)?),
-            (None, None) if scene.world.is_empty() => Transport::Field(field),
+            // A march through nothing sees the background, which only paths hide.
+            (None, None) if scene.world.is_empty() && !scene.integrator.hide_emitters => Transport::Field(field),
             (None, None) => Transport::Paths(paths::flatten(scene, &params, emitter)?),
         };
         if let Some(fault) = values::fault(scene, &params) {

@@ -57,10 +57,9 @@ fn share(object: &Object<'_>, key: &'static str, given: Option<Value<'_>>, defau
     }
 }
 
-/// The nested BSDFs in the alphabetical order of their names, as many as `counts` allows.
+/// The nested BSDFs in the order of the file, as many as `counts` allows.
 fn parts(object: &mut Object<'_>, nesting: usize, counts: std::ops::RangeInclusive<usize>) -> Option<Vec<NestedBsdf>> {
-    let mut named = object.nested_all(Class::Bsdf);
-    named.sort_by_key(|(key, _)| *key);
+    let named = object.nested_all(Class::Bsdf);
     if !counts.contains(&named.len()) {
         let expected = match (counts.start(), counts.end()) {
             (1, 1) => "one BSDF".to_string(),

@@ -44,7 +44,7 @@ fn read(value: &Value<'_>, path: &str, blends: u32) -> Option<Phase> {
     phase
 }
 
-/// Two phase functions, ordered by their names as in Mitsuba; walks go down second parts, so that the first is no blend.
+/// Two phase functions in the order of the file; walks go down second parts, so that the first is no blend.
 fn blend(object: &mut Object<'_>, path: &str, blends: u32) -> Option<Phase> {
     let weight = object
         .require(
@@ -52,8 +52,7 @@ fn blend(object: &mut Object<'_>, path: &str, blends: u32) -> Option<Phase> {
             "the weight of the second phase function, a number or a volume",
         )
         .and_then(|value| lookup::read_scalar(&value, &format!("{path}.weight"), Quantity::Weight));
-    let mut nested = object.nested_all(Class::Phase);
-    nested.sort_by_key(|(key, _)| *key);
+    let nested = object.nested_all(Class::Phase);
     let phases: Vec<_> = nested
         .iter()
         .map(|(key, value)| read(value, &format!("{path}.{key}"), blends))
@@ -61,14 +60,14 @@ fn blend(object: &mut Object<'_>, path: &str, blends: u32) -> Option<Phase> {
     let Ok([first, second]) = <[Option<Phase>; 2]>::try_from(phases) else {
         object.error(
             format!("a `blendphase` of {} phase functions", nested.len()),
-            "nest two, under names whose order is theirs",
+            "nest two, of which the second has the `weight`",
         );
         return None;
     };
     if matches!(first, Some(Phase::Blend { .. })) {
         object.error(
             "a `blendphase` whose first part is a blend".to_string(),
-            "let only the second be one: exchange their names, and take one less the `weight`",
+            "let only the second be one: exchange them, and take one less the `weight`",
         );
         return None;
     }

@@ -96,6 +96,11 @@ fn integrators_tell_how_derivatives_are_taken() {
         ),
         (NONE, 5, 0)
     );
+    // Nothing but a background, which only paths hide from the camera.
+    let (hidden, _) = super::world(&format!(
+        r#""integrator": {{"type": "path", "hide_emitters": true}}, {sky}, {CAMERA}"#
+    ));
+    assert_eq!((hidden.settings.hide_emitters, hidden.settings.surfaces), (1, 0));
 }
 
 /// A run changes what it names: constants get a margin then, and a floor.

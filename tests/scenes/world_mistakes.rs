@@ -197,7 +197,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         PHASE,
         r#"{"type": "blendphase", "weight": 0.5, "a": {"type": "hg"}}"#,
-        "11:16: a `blendphase` of 1 phase functions at box.interior.phase: nest two, under names whose order is theirs",
+        "11:16: a `blendphase` of 1 phase functions at box.interior.phase: nest two, of which the second has the `weight`",
     ),
     // Shapes, their BSDFs and emitters.
     (
@@ -754,7 +754,7 @@ fn the_first_part_of_a_blend_is_no_blend() {
     };
     let plain = r#"{"type": "rayleigh"}"#;
     let found = mistakes_in(&text(inner, plain));
-    let expected = "a `blendphase` whose first part is a blend at box.interior.p: let only the second be one: exchange their \
-                    names, and take one less the `weight`";
+    let expected = "a `blendphase` whose first part is a blend at box.interior.p: let only the second be one: exchange \
+                    them, and take one less the `weight`";
     assert!(found.contains(expected) && found.lines().count() == 1, "{found}");
 }

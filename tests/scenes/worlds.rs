@@ -189,8 +189,8 @@ fn phase_functions() {
         (weight.array.path.as_str(), values(&weight)),
         ("box.interior.p.weight", vec![0.25])
     );
-    let [Phase::Rayleigh, Phase::Hg { g }] = *phases else {
-        panic!("names give the order: {phases:?}")
+    let [Phase::Hg { g }, Phase::Rayleigh] = *phases else {
+        panic!("the file gives the order: {phases:?}")
     };
     assert_eq!(g.path, "box.interior.p.z.g");
 }

@@ -100,10 +100,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "ESTIMATOR", value_enum, value_delimiter = ',')]
     only: Vec<Compared>,
     /// Albedo of a volume [default: 0.9; of estimators 0.99]
-    #[arg(long)]
+    #[arg(long, value_parser = share)]
     albedo: Option<f32>,
     /// Factor on the density of a volume, whose largest value is near one [default: 20; of estimators 400]
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = density)]
     scale: Option<f32>,
     /// How the extinction of a volume is differentiated
     #[arg(long, value_enum, default_value_t = GradientKind::Paired)]
@@ -207,6 +207,20 @@ impl BenchArgs {
 
     fn scale(&self) -> f32 {
         self.pick(self.scale, 20.0, 400.0)
+    }
+}
+
+fn share(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a number from 0 to 1".into()),
+    }
+}
+
+fn density(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(factor) if (0.0..=1e6).contains(&factor) => Ok(factor),
+        _ => Err("expected a number from 0 to 1000000".into()),
     }
 }
 

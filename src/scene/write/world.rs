@@ -104,7 +104,7 @@ fn phase_key<'a>(phase: &'a Phase, parent: &str) -> Option<&'a str> {
     below.split('.').next()
 }
 
-/// Names of two phase functions that sort in their order; `-` sorts before every other name.
+/// Different names of two phase functions.
 fn blend_keys(phases: &[Phase; 2], path: &str) -> [String; 2] {
     let known = [0, 1].map(|i| phase_key(&phases[i], path).map(str::to_string));
     match known {
