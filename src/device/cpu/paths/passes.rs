@@ -132,8 +132,8 @@ impl PathPasses {
         };
         let pixel = |pixel: Pixel| {
             let mut sum = [0.0f32; 4];
-            for sample in sampling.samples.clone() {
-                let Some(begun) = sampling.begin(pixel, sample) else {
+            for begun in sampling.of(pixel) {
+                let Some(begun) = begun else {
                     return [0.0, 0.0, 0.0, MASKED];
                 };
                 let value = aov_eval(&scene, &values, aov, &begun.ray);
@@ -475,7 +475,7 @@ impl<'a> Propagation<'a> {
                 continue;
             }
             let mut sum = [0.0f32; 4];
-            for begun in sampling.samples.clone().map(|sample| sampling.begin(pixel, sample)) {
+            for begun in sampling.of(pixel) {
                 let Some(Beginning {
                     ray,
                     medium,

@@ -36,7 +36,7 @@ pub(in crate::device::cpu) struct Sampling<'a> {
 impl Sampling<'_> {
     /// How a sample of a pixel begins; None where its lens has no inverse.
     #[inline(always)]
-    pub(in crate::device::cpu) fn begin(&self, pixel: Pixel, sample: u32) -> Option<Beginning> {
+    fn begin(&self, pixel: Pixel, sample: u32) -> Option<Beginning> {
         let sensor = self.sensor(pixel);
         let Sampled { ray, weight, .. } = sample_ray(&self.inputs.scene, sensor, pixel, self.key, sample)?;
         Some(Beginning {
@@ -45,6 +45,12 @@ impl Sampling<'_> {
             weight,
             streams: self.streams(pixel, sample),
         })
+    }
+
+    /// How the samples of a pixel begin, one by one.
+    #[inline(always)]
+    pub(in crate::device::cpu) fn of(&self, pixel: Pixel) -> impl Iterator<Item = Option<Beginning>> {
+        self.samples.clone().map(move |sample| self.begin(pixel, sample))
     }
 
     /// How the samples of pixels begin, one after the other; None, once, where a pixel's lens has no inverse. What comes with a pixel

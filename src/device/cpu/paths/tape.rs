@@ -115,11 +115,7 @@ fn record(pass: &Propagation<'_>, variables: &Variables<'_>, i: usize, chunk: Ch
     let mut stats = ReplayStats::default();
     for (Place { pixel, .. }, d) in pass.pixels(i, chunk).filter(|(_, d)| *d != [0.0; 3]) {
         let sampling = pass.sampling();
-        for begun in sampling
-            .samples
-            .clone()
-            .map_while(|sample| sampling.begin(pixel, sample))
-        {
+        for begun in sampling.of(pixel).map_while(|begun| begun) {
             let path =
                 gather::<Recorded, _, GATHER>(pass.scene, variables, &begun.ray, begun.medium, begun.streams.walk());
             for c in 0..3 {

@@ -30,7 +30,6 @@ struct Waiting {
 /// Rays of a packet, with what box and triangle tests share.
 pub(super) struct Packet {
     origin: Vectors,
-    direction: Vectors,
     inverse: Vectors,
     /// The origin, moved so that lower planes, and that upper planes are farther from the middle of a box by the error bound.
     low: Vectors,
@@ -53,7 +52,6 @@ impl Packet {
     pub(super) fn new(bounds: &[[f32; 3]; 2], rays: &Rays, which: &[u32], t: &[f32]) -> Self {
         let mut packet = Self {
             origin: [[0.0; LANES]; 3],
-            direction: [[0.0; LANES]; 3],
             inverse: [[0.0; LANES]; 3],
             low: [[0.0; LANES]; 3],
             high: [[0.0; LANES]; 3],
@@ -64,22 +62,23 @@ impl Packet {
             place: [0; LANES],
             weights: [[0.0; LANES]; 2],
         };
+        let mut direction = [[0.0; LANES]; 3];
         for lane in 0..LANES {
             let i = *which.get(lane).unwrap_or(&which[0]) as usize;
             for a in 0..3 {
                 packet.origin[a][lane] = rays.origin[a][i];
-                packet.direction[a][lane] = rays.direction[a][i];
+                direction[a][lane] = rays.direction[a][i];
             }
             packet.t[lane] = t[i].min(FAR);
         }
-        packet.prepare(bounds);
+        packet.prepare(bounds, &direction);
         packet
     }
 
     #[inline(always)]
-    fn prepare(&mut self, bounds: &[[f32; 3]; 2]) {
+    fn prepare(&mut self, bounds: &[[f32; 3]; 2], direction: &Vectors) {
         for lane in 0..LANES {
-            let [o, d] = [&self.origin, &self.direction].each(|of| [0, 1, 2].each(|a| of[a][lane]));
+            let [o, d] = [&self.origin, direction].each(|of| [0, 1, 2].each(|a| of[a][lane]));
             let mut reach = 0.0f32;
             for a in 0..3 {
                 reach = more(reach, (bounds[0][a] - o[a]).abs());
