@@ -23,7 +23,7 @@ use prbopt::transport::paths::wave::Room;
 use prbopt::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
 use prbopt::transport::paths::wave::shading::{Lamps, prepare, shade, slopes};
 use prbopt::transport::scene::batch::images::{Texels, image_together, texels_together};
-use prbopt::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, nearest_together};
+use prbopt::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, meeting_together, nearest_together};
 use prbopt::transport::scene::records::{Fields, SceneView, Sink};
 use small::worlds::{SmallWorld, cube, grid, image, mesh, wall, worlds};
 
@@ -42,6 +42,10 @@ impl Pilot for Plain {
 
     fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>) {
         blocked_together(scene, rays, count, blocked);
+    }
+
+    fn meet(&self, scene: &SceneView, shapes: &[u32], rays: &Rays, count: usize, meeting: &mut Vec<u32>) {
+        meeting_together(scene, shapes, rays, count, meeting);
     }
 
     fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &[Lanes3], pdfs: bool, seen: &mut Vec<Seen>) {

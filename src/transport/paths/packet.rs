@@ -47,6 +47,9 @@ pub trait Pilot {
     /// Finds which of the first `count` rays are blocked, as `batch::blocked_together` does.
     fn cast(&self, scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>);
 
+    /// Finds which of the first `count` rays meet one of these shapes, as `batch::meeting_together` does.
+    fn meet(&self, scene: &SceneView, shapes: &[u32], rays: &Rays, count: usize, meeting: &mut Vec<u32>);
+
     /// Finds what an environment map is in these directions, as [`SkyMap::look_up_all`] does.
     fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &[Lanes3], pdfs: bool, seen: &mut Vec<Seen>);
 

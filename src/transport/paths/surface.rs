@@ -63,9 +63,11 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         // At the end of a path, light may still pass straight through.
         let ends = self.path.depth >= scene.settings.max_depth;
         let is_smooth = at.record(scene).flags & bsdf::SMOOTH != 0;
+        let mut lit = Rgb::zero();
         if MODE != UNIT_RADIANCE && scene.settings.lights > 0 && is_smooth && !ends {
-            self.light_surface::<MODE>(at, &bsdf);
+            lit = self.light_surface::<MODE>(at, &bsdf);
         }
+        // A plain BSDF, for which alone `lit` is not zero, always has a direction to go on with.
         let Some(Turn { drawn, weight }) = self.draw_turn::<MODE>(&bsdf) else {
             return false;
         };
@@ -85,7 +87,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE == REPLAY && bsdf_is_wanted(scene, at, &self.adjoint.sink) {
             I::after_turn(self, &Vertex::Surface(*at), drawn.lobe);
             let d = by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive;
-            bsdf.sample_adjoint(&drawn, d, &mut self.adjoint.sink);
+            bsdf.sample_adjoint(&drawn, d, lit, &mut self.adjoint.sink);
         }
         if MODE == REPLAY && scene.attached {
             let d = by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive;
@@ -175,30 +177,39 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
-    /// Next-event estimation at a surface.
+    /// Next-event estimation at a surface. Returns the derivative by the reflectance of a plain BSDF, which is not sent yet.
     #[inline]
-    fn light_surface<'b, const MODE: u8>(&mut self, at: &Interaction, bsdf: &impl Deref<Target = Bsdf<'b, N, F>>)
+    fn light_surface<'b, const MODE: u8>(
+        &mut self,
+        at: &Interaction,
+        bsdf: &impl Deref<Target = Bsdf<'b, N, F>>,
+    ) -> Rgb<N>
     where
         N: 'b,
         F: 'b,
     {
+        let mut slope = Rgb::zero();
         let scene = self.scene;
         let towards_viewer = at.incoming.each(|x| -x);
         let origin = at.leave(towards_viewer);
         let Some(Lighting { drawn, mut value, pdf }) = self.draw_light::<MODE>(bsdf, origin) else {
-            return;
+            return slope;
         };
         if F::TWO_SIDED && MODE != REPLAY && scene.moves() {
             value *= self.lit_ratio(at, origin, &drawn);
         }
         if MODE == PRIMAL && (0..3).all(|c| vanishes(value[c])) {
-            return;
+            return slope;
         }
         let p = at.leave(drawn.direction);
         let medium = at.medium_in(scene, drawn.direction, self.path.medium);
         let d = self.sample_light::<MODE>(p, medium, &drawn, value, pdf).by_value;
         if MODE == REPLAY && !self.adjoint.incident.is_unit() && bsdf_is_wanted(scene, at, &self.adjoint.sink) {
-            bsdf.adjoint(at.to_local(drawn.direction), d, &mut self.adjoint.sink);
+            let wo = at.to_local(drawn.direction);
+            match bsdf.plain_slope(wo, d) {
+                Some(plain) => slope = plain,
+                None => bsdf.adjoint(wo, d, &mut self.adjoint.sink),
+            }
         }
         if scene.is_attached::<MODE>() {
             self.carry_to_rays::<MODE>(d * value);
@@ -207,6 +218,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE == REPLAY && scene.moves() {
             self.send_lit(at, origin, &drawn, d * value);
         }
+        slope
     }
 }
 

@@ -502,14 +502,24 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         }
     }
 
-    /// The adjoint of [`Self::weight`], with pdfs and probabilities detached.
+    /// The derivative by the reflectance of a plain leaf, from `d` by the value for the local direction `wo`; None where there
+    /// are other leaves, whose adjoint is [`Self::adjoint`].
     #[inline]
-    pub fn sample_adjoint<S: Sink<N>>(&self, sample: &BsdfSample, d: Rgb<N>, sink: &mut S) {
+    pub fn plain_slope(&self, wo: [f32; 3], d: Rgb<N>) -> Option<Rgb<N>> {
+        let leaf = self.leaves.first().filter(|leaf| is_plain(leaf))?;
+        let seen = facing(self.scene, self.integrand().look, leaf, self.at).and_then(|facing| facing.see(wo));
+        Some(seen.map_or(Rgb::zero(), |seen| diffuse_adjoint(seen.wo, d)))
+    }
+
+    /// The adjoint of [`Self::weight`], with pdfs and probabilities detached. `lit` is what [`Self::plain_slope`] has said of a light
+    /// that was drawn at the same point, or zero: both go to the same texels, which are visited once.
+    #[inline]
+    pub fn sample_adjoint<S: Sink<N>>(&self, sample: &BsdfSample, d: Rgb<N>, lit: Rgb<N>, sink: &mut S) {
         let leaf = &self.leaves[sample.leaf];
         let scale = 1.0 / sample.pdf;
         match sample.lobe {
             Lobe::Smooth if is_plain(leaf) => {
-                texture_adjoint(&stencil(self.scene, leaf.first_texture, &self.at.hit.point), d, sink);
+                texture_adjoint(&stencil(self.scene, leaf.first_texture, &self.at.hit.point), d + lit, sink);
             }
             Lobe::Smooth => self.adjoint(sample.wo, d * scale, sink),
             lobe => self.discrete_adjoint(leaf, (lobe, sample.wo), d * scale, sink),

@@ -10,7 +10,7 @@ use crate::transport::paths::walk_notes::{Run, WalkNotes, send_noted};
 use crate::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
 use crate::transport::paths::wave::shading::{Lamps, prepare, shade, slopes};
 use crate::transport::scene::batch::images::{Texels, image_together, texels_together};
-use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, nearest_together};
+use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, meeting_together, nearest_together};
 use crate::transport::scene::records::SceneView;
 
 /// Runs them at a vector level.
@@ -92,6 +92,22 @@ impl Kernel for Cast<'_> {
     #[inline(always)]
     fn run<W: Wide>(self) {
         blocked_together(self.scene, self.rays, self.count, self.blocked);
+    }
+}
+
+struct Meet<'a> {
+    scene: &'a SceneView<'a>,
+    shapes: &'a [u32],
+    rays: &'a Rays,
+    count: usize,
+    meeting: &'a mut Vec<u32>,
+}
+
+impl Kernel for Meet<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<W: Wide>(self) {
+        meeting_together(self.scene, self.shapes, self.rays, self.count, self.meeting);
     }
 }
 
@@ -202,6 +218,16 @@ impl Pilot for Pilots {
             rays,
             count,
             blocked,
+        });
+    }
+
+    fn meet(&self, scene: &SceneView, shapes: &[u32], rays: &Rays, count: usize, meeting: &mut Vec<u32>) {
+        self.0.run(Meet {
+            scene,
+            shapes,
+            rays,
+            count,
+            meeting,
         });
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Alone {
     pub zeros: [u32; 3],
     /// How the path is turned there, and what its throughput is multiplied by.
     pub turn: Option<(BsdfSample, Rgb<f32>)>,
+    /// The derivative by the reflectance of a plain BSDF for the light that was drawn.
+    pub lit: Rgb<f32>,
 }
 
 impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
@@ -72,6 +74,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
                 at,
                 zeros: onward.zeros,
                 turn,
+                lit: Rgb::zero(),
             });
         }
         let Some((drawn, weight)) = turn else { return };
@@ -95,7 +98,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         self.go_on(next, at.leave(drawn.direction), drawn.direction);
     }
 
-    /// Sends the derivatives by the BSDF's value for a light that was drawn in this direction.
+    /// Sends the derivatives by the BSDF's value for a light that was drawn in this direction, or keeps that by the reflectance of a
+    /// plain one.
     pub(super) fn send_alone(&mut self, place: u32, shadow: &Shadow, direction: [f32; 3]) {
         let Alone { at, .. } = self.room.alone[place as usize];
         let Shadow {
@@ -108,6 +112,10 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         } = *shadow;
         let d = self.by_value(path, beta, zeros, weight, radiance);
         let bsdf = Bsdf::new(self.scene, self.fields, &at);
-        bsdf.adjoint(at.to_local(direction), d, &mut self.sink);
+        let wo = at.to_local(direction);
+        match bsdf.plain_slope(wo, d) {
+            Some(slope) => self.room.alone[place as usize].lit = slope,
+            None => bsdf.adjoint(wo, d, &mut self.sink),
+        }
     }
 }

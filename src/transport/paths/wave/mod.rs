@@ -273,6 +273,9 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         let mut queues = std::mem::take(&mut self.room.queues);
         let mut blocks = [(); 2].map(|()| self.room.spare.pop().unwrap_or_default());
         while !self.room.onward.is_empty() && self.depth < edges {
+            if self.depth > 0 && self.depth + 1 == self.scene.settings.max_depth && self.lamps.shapes.is_some() {
+                self.leave_light_alone::<MODE>(pilot);
+            }
             pilot.look(self.scene, &self.room.rays, self.room.onward.len(), &mut self.room.hits);
             queues.iter_mut().for_each(Vec::clear);
             self.arrive::<MODE>(pilot, &mut queues);
@@ -288,12 +291,39 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
                     alone: self.room.alone.len(),
                 });
             }
-            std::mem::swap(&mut self.room.rays, &mut self.room.next_rays);
-            std::mem::swap(&mut self.room.onward, &mut self.room.next_onward);
-            self.room.next_onward.clear();
+            self.take_next();
         }
         self.room.queues = queues;
         self.room.spare.extend(blocks);
+    }
+
+    /// Takes the rays that paths go on with.
+    fn take_next(&mut self) {
+        std::mem::swap(&mut self.room.rays, &mut self.room.next_rays);
+        std::mem::swap(&mut self.room.onward, &mut self.room.next_onward);
+        self.room.next_onward.clear();
+    }
+
+    /// Before the last edge of paths, which nothing scatters at its end: gathers the background, for which it does not matter what
+    /// else is met, and drops all rays but those that would meet a shape that shines.
+    fn leave_light_alone<const MODE: u8>(&mut self, pilot: &impl Pilot) {
+        let (scene, count) = (self.scene, self.room.onward.len());
+        if scene.has_background() {
+            pilot.cast(scene, &self.room.rays, count, &mut self.room.blocked);
+            let blocked = &self.room.blocked;
+            self.room.escaped.extend((0..count as u32).filter(|i| blocked[*i as usize] == 0));
+            self.escape::<MODE>(pilot);
+        }
+        if let Some(shapes) = self.lamps.shapes.as_ref().filter(|shapes| !shapes.is_empty()) {
+            pilot.meet(scene, shapes, &self.room.rays, count, &mut self.room.blocked);
+            for i in 0..count {
+                if self.room.blocked[i] != 0 {
+                    let (origin, direction) = (self.room.rays.origin(i), self.room.rays.direction(i));
+                    self.go_on(self.room.onward[i], origin, direction);
+                }
+            }
+        }
+        self.take_next();
     }
 
     /// Scatters the paths of queues, block by block. Each is prepared before the one in front of it is shaded.

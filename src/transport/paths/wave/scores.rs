@@ -23,35 +23,33 @@ struct Sent {
 }
 
 impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
-    /// Sends the derivatives by the values, in the blocks from `first` on, for lights that have arrived.
+    /// Sends the derivatives by the values, in the blocks from `first` on, for lights that have arrived. Those by reflectances wait for
+    /// the replay, which sends others to the same texels.
     pub(super) fn send_lit(&mut self, pilot: &impl Pilot, first: usize) {
         let blocks = std::mem::take(&mut self.room.blocks);
         for Kept { block, arrived, .. } in &blocks[first..] {
+            if block.kind == Kind::Diffuse {
+                continue;
+            }
             let mut sent = Sent::nothing();
             for lane in (0..block.count).filter(|lane| arrived >> lane & 1 != 0) {
-                let zeros = [0, 1, 2].each(|c| block.zeros[c][lane]);
-                let [beta, radiance] = [&block.beta, &block.light_radiance].each(|of| Rgb(Block::lane(of, lane)));
-                let path = block.path[lane];
-                sent.put(
-                    lane,
-                    self.by_value(path, beta, zeros, block.light_weight[lane], radiance),
-                );
+                sent.put(lane, self.by_lit_value(block, lane));
             }
             self.send_values(pilot, block, &block.light_wo, &sent);
         }
         self.room.blocks = blocks;
     }
 
-    /// Sends the derivatives by the BSDFs' values for the directions `wo` to their textures.
+    /// The derivative by a block's value for the light that was drawn.
+    #[inline(always)]
+    fn by_lit_value(&self, block: &Block, lane: usize) -> Rgb<f32> {
+        let zeros = [0, 1, 2].each(|c| block.zeros[c][lane]);
+        let [beta, radiance] = [&block.beta, &block.light_radiance].each(|of| Rgb(Block::lane(of, lane)));
+        self.by_value(block.path[lane], beta, zeros, block.light_weight[lane], radiance)
+    }
+
+    /// Sends the derivatives by the values of BSDFs that are not diffuse for the directions `wo` to their textures.
     fn send_values(&mut self, pilot: &impl Pilot, block: &Block, wo: &Lanes3, sent: &Sent) {
-        if block.kind == Kind::Diffuse {
-            let mut slopes = Sent::nothing();
-            for lane in sent.each_lane() {
-                let d = Rgb(Block::lane(&sent.d, lane));
-                slopes.put(lane, diffuse_adjoint(Block::lane(wo, lane), d));
-            }
-            return self.send_reflectances(pilot, block, &slopes);
-        }
         let mut slopes = [[[0.0; LANES]; 3]; TEXTURES];
         if sent.lanes != 0 {
             pilot.slopes(block, wo, &sent.d, &mut slopes);
@@ -126,7 +124,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
                 let Some((drawn, weight)) = vertex.turn else { continue };
                 let d = self.by_weight(vertex.path, weight, vertex.zeros);
                 let bsdf = Bsdf::new(self.scene, self.fields, &vertex.at);
-                bsdf.sample_adjoint(&drawn, d, &mut self.sink);
+                bsdf.sample_adjoint(&drawn, d, vertex.lit, &mut self.sink);
             }
             (gain, block, single) = (mark.gains, mark.blocks, mark.alone);
         }
@@ -134,9 +132,10 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         (room.gains, room.blocks, room.alone, room.marks) = (gains, blocks, alone, marks);
     }
 
-    /// Sends the derivatives by what the throughput was multiplied by at a block's vertices.
+    /// Sends the derivatives by what the throughput was multiplied by at a block's vertices; where these are diffuse, also those for
+    /// lights.
     fn send_turns(&mut self, pilot: &impl Pilot, kept: &Kept) {
-        let Kept { block, wanted, .. } = kept;
+        let Kept { block, wanted, arrived } = kept;
         let mut sent = Sent::nothing();
         for lane in (0..block.count).filter(|lane| block.turns[*lane] != 0) {
             if wanted >> lane & 1 == 0 {
@@ -147,7 +146,13 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             let d = self.by_weight(block.path[lane], weight, zeros);
             match block.kind {
                 // Its value over the pdf is the reflectance.
-                Kind::Diffuse => sent.put(lane, d),
+                Kind::Diffuse => {
+                    let mut slope = d;
+                    if arrived >> lane & 1 != 0 {
+                        slope += diffuse_adjoint(Block::lane(&block.light_wo, lane), self.by_lit_value(block, lane));
+                    }
+                    sent.put(lane, slope);
+                }
                 _ => sent.put(lane, d * (1.0 / block.pdf[lane])),
             }
         }

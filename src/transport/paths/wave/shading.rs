@@ -5,6 +5,7 @@ use std::hint::select_unpredictable;
 
 use super::block::{Block, Kind, Lanes, Lanes3, TEXTURES};
 use crate::each::EachEntry;
+use crate::resident::bvh::FEW_SHAPES;
 use crate::resident::layout::{LightRecord, NONE, light, surface};
 use crate::transport::mode::PRIMAL;
 use crate::transport::number::rgb::Rgb;
@@ -29,6 +30,16 @@ pub struct Lamps<'a> {
     /// The radiance of each but the environment map.
     pub radiance: Vec<[f32; 3]>,
     pub map: Option<SkyMap<'a>>,
+    /// The shapes that shine, where no mesh does and they are few.
+    pub shapes: Option<Vec<u32>>,
+}
+
+/// See [`Lamps::shapes`].
+fn shining_shapes(scene: &SceneView) -> Option<Vec<u32>> {
+    let shine = |record: &&LightRecord| record.kind == light::AREA;
+    let shapes: Vec<u32> = scene.lights.iter().filter(shine).map(|record| record.surface).collect();
+    let are_single = shapes.iter().all(|shape| scene.surfaces[*shape as usize].kind != surface::MESH);
+    (are_single && shapes.len() <= FEW_SHAPES).then_some(shapes)
 }
 
 /// Whether a light is drawn in lanes: an environment map, or a rectangle or a sphere that shines alike everywhere.
@@ -62,6 +73,7 @@ impl<'a> Lamps<'a> {
                 false => Vec::new(),
             },
             map,
+            shapes: shining_shapes(scene),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether any surface stands in the way of many rays.
+//! Whether any surface, or one of some shapes, stands in the way of many rays.
 
 use super::meet::{Met, ahead};
 use super::nearest::{are_few, are_led};
@@ -19,7 +19,7 @@ pub fn blocked_together(scene: &SceneView, rays: &Rays, count: usize, blocked: &
         let mut met = Met::nothing(&group.far);
         let mut bits = 0;
         if few {
-            bits = met.meet_all(scene, &group, all & ahead(scene, &group));
+            bits = met.meet_all(scene, scene.singles, &group, all & ahead(scene, &group));
         }
         let mut open = if are_led { all & !bits } else { 0 };
         if few && open != 0 {
@@ -46,5 +46,19 @@ pub fn blocked_together(scene: &SceneView, rays: &Rays, count: usize, blocked: &
         let (o, d, far) = (rays.origin(i), rays.direction(i), rays.far[i]);
         let surfaces = |number| intersect_shape(scene, number, o, d, far);
         blocked[i] = u32::from(bvh::is_blocked(scene.bvh, &Ray::until(o, d, far), &surfaces));
+    }
+}
+
+/// Which of the first `count` rays would meet one of these shapes, which are no meshes, if nothing else were there: 1 where one does.
+#[inline(always)]
+pub fn meeting_together(scene: &SceneView, shapes: &[u32], rays: &Rays, count: usize, meeting: &mut Vec<u32>) {
+    meeting.resize(count.next_multiple_of(LANES), 0);
+    for first in (0..count).step_by(LANES) {
+        let (group, all) = (rays.group(first), first_lanes(count - first));
+        let bits = Met::nothing(&group.far).meet_all(scene, shapes, &group, all & ahead(scene, &group));
+        let out = lanes_mut(meeting, first);
+        for lane in 0..LANES {
+            out[lane] = bits >> lane & 1;
+        }
     }
 }

@@ -35,13 +35,13 @@ impl Met {
         self.part[lane] = select(hit, part, self.part[lane]);
     }
 
-    /// Tests all shapes that are no meshes; rays of lanes that are not `ahead` meet nothing. Returns the lanes that have a hit.
+    /// Tests these shapes, which are no meshes; rays of lanes that are not `ahead` meet nothing. Returns the lanes that have a hit.
     #[inline(always)]
-    pub(super) fn meet_all(&mut self, scene: &SceneView, rays: &Group, ahead: u32) -> u32 {
+    pub(super) fn meet_all(&mut self, scene: &SceneView, shapes: &[u32], rays: &Group, ahead: u32) -> u32 {
         if ahead == 0 {
             return 0;
         }
-        for &number in scene.singles {
+        for &number in shapes {
             let record = &scene.surfaces[number as usize];
             let m = &record.to_local;
             match record.kind {

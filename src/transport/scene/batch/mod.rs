@@ -9,7 +9,7 @@ pub mod nearest;
 mod packets;
 pub mod rays;
 
-pub use blocked::blocked_together;
+pub use blocked::{blocked_together, meeting_together};
 pub use environment::{DrawnCells, Seen, SkyMap};
 pub use nearest::nearest_together;
 pub use rays::{Hits, LANES, Rays};

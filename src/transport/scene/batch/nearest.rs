@@ -34,7 +34,7 @@ pub fn nearest_together(scene: &SceneView, rays: &Rays, count: usize, hits: &mut
         let mut met = Met::nothing(&group.far);
         let mut enters = if are_led { all } else { 0 };
         if few {
-            met.meet_all(scene, &group, all & ahead(scene, &group));
+            met.meet_all(scene, scene.singles, &group, all & ahead(scene, &group));
         }
         if few && are_led {
             enters &= met.enters(&scene.bvh.bounds, &group);
