@@ -17,6 +17,7 @@ use prbopt::transport::paths::packet::{Pilot, backpropagate_together, gather_tog
 use prbopt::transport::paths::path_state::Gathered;
 use prbopt::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use prbopt::transport::paths::replay_cache::ReplayCache;
+use prbopt::transport::paths::starts::{Begin, Starts};
 use prbopt::transport::paths::volpath::{backpropagate, gather};
 use prbopt::transport::paths::walk_notes::{Run, WalkNotes, send_noted};
 use prbopt::transport::paths::wave::Room;
@@ -352,15 +353,19 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         .collect();
     let mut together = Vec::new();
     let mut room = Room::default();
-    let mut numbered = rays.iter().copied().enumerate();
-    let next = || numbered.next();
+    let feed = |begin: &mut Begin<usize>| {
+        for (number, (ray, medium, streams)) in rays.iter().enumerate() {
+            begin(&[number], &Starts::of_one(ray, *medium, streams));
+        }
+    };
     gather_together(
         &scene,
         &values,
         &pilot,
-        next,
+        feed,
         &mut room,
-        |number, gathered, straight| {
+        |number, weight, gathered, straight| {
+            assert_eq!(weight, 1.0);
             assert_eq!(number, together.len(), "in order");
             together.push((state(gathered), straight));
         },
@@ -385,12 +390,16 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
     // With room for what all random walks leave behind, and for some of it.
     let [(sent, states, walks), (sent_in_part, states_in_part, more_walks)] = [4096, 8].map(|room| {
         let (mut sent, mut states, before) = (sink(), Vec::new(), pilot.1.get());
-        let mut rays = begun.iter().copied();
+        let feed = |begin: &mut Begin<[f32; 3]>| {
+            for ((ray, medium, streams), d) in &begun {
+                begin(&[*d], &Starts::of_one(ray, *medium, streams));
+            }
+        };
         backpropagate_together(
             &scene,
             &values,
             &pilot,
-            || rays.next(),
+            feed,
             &mut caches,
             &mut Room::default(),
             &mut WalkNotes::with_room(room),

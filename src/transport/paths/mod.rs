@@ -19,6 +19,7 @@ pub mod radiative;
 pub mod random_walks;
 pub mod replay_cache;
 pub mod reservoir;
+pub mod starts;
 mod surface;
 pub mod tracking;
 mod trail;

@@ -10,6 +10,7 @@ use super::radiative::Replayed;
 use super::random_walks::{Matter, Send, Walker};
 use super::replay_cache::ReplayCache;
 use super::reservoir::{expect_reservoir, send_reservoir};
+use super::starts::Begin;
 use super::tracking::{Flight, alters};
 use super::vertex::Vertex;
 use super::volpath::{Met, Segment, Walk};
@@ -248,52 +249,52 @@ fn matters<'a, F: Fields<f32>, P: Pilot>(
     }
 }
 
-/// A camera ray, the medium that it begins in, and the random numbers of its sample.
-pub type Beginning = (Ray, u32, Streams);
-
-/// [`gather`](super::volpath::gather) of the rays that `next` returns, each with something that goes with it; calls `done`, in order, with
-/// that, with what the path has gathered, and with whether nothing has scattered it. `room` serves one pass.
+/// [`gather`](super::volpath::gather) of the rays that `feed` begins; calls `done`, in order, with what goes with each and what its radiance
+/// counts in its pixel, with what the path has gathered, and with whether nothing has scattered it. `room` serves one pass.
 pub fn gather_together<F: Fields<f32>, P: Pilot, T: Copy>(
     scene: &SceneView,
     fields: &F,
     pilot: &P,
-    // No iterator: what lies between its adaptors is copied, a beginning at a time.
-    mut next: impl FnMut() -> Option<(T, Beginning)>,
+    feed: impl FnOnce(&mut Begin<T>),
     room: &mut Room,
-    mut done: impl FnMut(T, &Gathered<f32>, bool),
+    mut done: impl FnMut(T, f32, &Gathered<f32>, bool),
 ) {
-    let mut with = Vec::new();
+    let (mut with, mut weights) = (Vec::new(), Vec::new());
     if is_among_surfaces(scene) {
         let mut wave = Wave::new(scene, fields, NoSink, room);
-        while let Some((own, (ray, _, streams))) = next() {
-            with.push(own);
-            wave.begin(&ray, &streams);
-        }
+        feed(&mut |own, starts| {
+            with.extend_from_slice(own);
+            weights.extend_from_slice(&starts.rays.weights[..starts.count]);
+            wave.begin(starts);
+        });
         wave.run::<PRIMAL>(pilot, u32::MAX);
-        for ((own, gathered), straight) in with.iter().zip(&room.gathered).zip(&room.straight) {
-            done(*own, gathered, *straight);
+        for (i, own) in with.iter().enumerate() {
+            done(*own, weights[i], &room.gathered[i], room.straight[i]);
         }
         return;
     }
     let mut walks = Vec::new();
-    while let Some((own, (ray, medium, streams))) = next() {
-        with.push(own);
-        let mut sampler = streams.walk();
-        let path = PathState::new(scene, &ray, medium, &mut sampler);
-        walks.push(Walk::looking(scene, fields, path, sampler));
-    }
+    feed(&mut |own, starts| {
+        with.extend_from_slice(own);
+        weights.extend_from_slice(&starts.rays.weights[..starts.count]);
+        for lane in 0..starts.count {
+            let mut sampler = starts.streams(lane).walk();
+            let path = PathState::new(scene, &starts.ray(lane), starts.medium, &mut sampler);
+            walks.push(Walk::looking(scene, fields, path, sampler));
+        }
+    });
     let mut notes = WalkNotes::default();
     run_together::<F, _, P, PRIMAL>(pilot, &mut walks, &matters(scene, fields, pilot), &mut notes, |_| None);
-    for (own, walk) in with.iter().zip(&walks) {
-        done(*own, &walk.path.gathered, walk.path.straight);
+    for (i, walk) in walks.iter().enumerate() {
+        done(with[i], weights[i], &walk.path.gathered, walk.path.straight);
     }
 }
 
-/// What the adjoint of a ray starts from: the ray, and the derivative by its radiance.
-pub type AdjointBeginning = (Beginning, [f32; 3]);
+/// What the adjoint of a ray starts from: the ray, its medium and its random numbers, and the derivative by its radiance.
+type AdjointBeginning = ((Ray, u32, Streams), [f32; 3]);
 
-/// [`backpropagate`](super::volpath::backpropagate) of the rays that `next` returns; `caches`, `notes` and `room` are memory to be used
-/// again, `room` in one pass. Calls `done` with what each path has gathered, and what its replay has left of it.
+/// [`backpropagate`](super::volpath::backpropagate) of the rays that `feed` begins, each with the derivative by its pixel's radiance for one sample; `caches`,
+/// `notes` and `room` are memory to be used again, `room` in one pass. Calls `done` with what each path has gathered, and what its replay has left of it.
 #[allow(
     clippy::too_many_arguments,
     reason = "they are what the adjoints of several paths consist of"
@@ -302,7 +303,7 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     scene: &SceneView,
     fields: &F,
     pilot: &P,
-    mut next: impl FnMut() -> Option<AdjointBeginning>,
+    feed: impl FnOnce(&mut Begin<[f32; 3]>),
     caches: &mut Vec<ReplayCache<f32>>,
     room: &mut Room,
     notes: &mut WalkNotes,
@@ -311,14 +312,18 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
 ) {
     if is_among_surfaces(scene) {
         let mut wave = Wave::new(scene, fields, sink, room);
-        while let Some(((ray, _, streams), d_radiance)) = next() {
-            wave.begin_adjoint(&ray, &streams, d_radiance);
-        }
+        feed(&mut |d_radiance, starts| wave.begin_adjoint(starts, d_radiance));
         wave.backpropagate(pilot);
         let all = room.gathered.iter().zip(&room.left);
         return all.for_each(|(first, left)| done(first, left));
     }
-    let rays: Vec<AdjointBeginning> = std::iter::from_fn(next).collect();
+    let mut rays = Vec::new();
+    feed(&mut |d_radiance, starts| {
+        for (lane, d) in d_radiance.iter().enumerate() {
+            let d = d.each(|d| d * starts.rays.weights[lane]);
+            rays.push(((starts.ray(lane), starts.medium, starts.streams(lane)), d));
+        }
+    });
     caches.resize_with(rays.len().max(caches.len()), ReplayCache::new);
     walk_adjoints(scene, fields, pilot, &rays, caches, notes, sink, done);
 }

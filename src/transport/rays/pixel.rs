@@ -1,6 +1,6 @@
 //! The pixel of a ray, and random choices per pixel (as opposed to per ray).
 
-use super::camera::{Ray, camera_origin, camera_ray, on_image_plane, pinhole_ray};
+use super::camera::{Ray, camera_ray, on_image_plane, pinhole_ray};
 use super::film::filter_sample;
 use super::random::{Counter, Key, random_index, random_uniform, random_words, stratified_uniform};
 use super::sensor::{sensor_ray, sensor_weight};
@@ -163,9 +163,10 @@ pub struct Samples<const LANES: usize> {
     pub places: [[u32; LANES]; 2],
 }
 
-/// Rays side by side, which have their origin in common.
+/// Rays side by side, and what the radiance of each counts in its pixel.
 #[derive(Debug, Clone, Copy)]
 pub struct SampledRays<const LANES: usize> {
+    pub origins: [[f32; LANES]; 3],
     pub directions: [[f32; LANES]; 3],
     pub nears: [f32; LANES],
     pub fars: [f32; LANES],
@@ -175,22 +176,33 @@ pub struct SampledRays<const LANES: usize> {
 impl<const LANES: usize> SampledRays<LANES> {
     /// Before any are made.
     pub const NONE: Self = Self {
+        origins: [[0.0; LANES]; 3],
         directions: [[0.0; LANES]; 3],
         nears: [0.0; LANES],
         fars: [0.0; LANES],
         weights: [0.0; LANES],
     };
 
-    /// The ray of one lane, by this sensor of this number.
+    /// The ray of one lane, by the sensor of this number.
     #[inline(always)]
-    pub fn ray(&self, lane: usize, record: &SensorRecord, sensor: u32) -> Ray {
+    pub fn ray(&self, lane: usize, sensor: u32) -> Ray {
         Ray {
-            origin: camera_origin(record),
+            origin: [0, 1, 2].each(|a| self.origins[a][lane]),
             direction: [0, 1, 2].each(|a| self.directions[a][lane]),
             near: self.nears[lane],
             far: self.fars[lane],
             sensor,
         }
+    }
+
+    /// Sets a lane.
+    #[inline(always)]
+    pub fn put(&mut self, lane: usize, ray: &Ray, weight: f32) {
+        for a in 0..3 {
+            self.origins[a][lane] = ray.origin[a];
+            self.directions[a][lane] = ray.direction[a];
+        }
+        (self.nears[lane], self.fars[lane], self.weights[lane]) = (ray.near, ray.far, weight);
     }
 }
 
@@ -201,7 +213,8 @@ pub fn sample_rays<const LANES: usize>(
     record: &SensorRecord,
     of: &Samples<LANES>,
     key: Key,
-) -> SampledRays<LANES> {
+    rays: &mut SampledRays<LANES>,
+) {
     let mut film = [[0.0; LANES]; 2];
     for lane in 0..LANES {
         let counter = Counter {
@@ -214,10 +227,7 @@ pub fn sample_rays<const LANES: usize>(
         (film[0][lane], film[1][lane]) = (u, v);
     }
     let weight = sensor_weight(record);
-    let mut rays = SampledRays {
-        weights: [weight; LANES],
-        ..SampledRays::NONE
-    };
+    rays.weights = [weight; LANES];
     if record.filter == filter::BOX {
         for axis in 0..2 {
             for lane in 0..LANES {
@@ -234,12 +244,8 @@ pub fn sample_rays<const LANES: usize>(
     }
     for lane in 0..LANES {
         let ray = pinhole_ray(record, on_image_plane(record, film[0][lane], film[1][lane]));
-        for a in 0..3 {
-            rays.directions[a][lane] = ray.direction[a];
-        }
-        (rays.nears[lane], rays.fars[lane]) = (ray.near, ray.far);
+        rays.put(lane, &ray, rays.weights[lane]);
     }
-    rays
 }
 
 /// The colour that replaces the emitter behind this pixel, if its backdrop is random.
@@ -301,14 +307,15 @@ mod tests {
                     samples,
                     places,
                 };
-                let rays = sample_rays(&scene, &record, &of, [1, 2, 3, 4]);
+                let mut rays = SampledRays::NONE;
+                sample_rays(&scene, &record, &of, [1, 2, 3, 4], &mut rays);
                 for lane in 0..LANES {
                     let pixel = Pixel {
                         sensor: 5,
                         index: pixels[lane],
                     };
                     let alone = sample_ray(&scene, &record, pixel, [1, 2, 3, 4], samples[lane]).expect("a pinhole");
-                    assert_eq!(rays.ray(lane, &record, 5), alone.ray, "filter {kind}, pixel {pixel:?}");
+                    assert_eq!(rays.ray(lane, 5), alone.ray, "filter {kind}, pixel {pixel:?}");
                     assert_eq!(rays.weights[lane], alone.weight, "filter {kind}, pixel {pixel:?}");
                 }
             }

@@ -519,7 +519,11 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         let scale = 1.0 / sample.pdf;
         match sample.lobe {
             Lobe::Smooth if is_plain(leaf) => {
-                texture_adjoint(&stencil(self.scene, leaf.first_texture, &self.at.hit.point), d + lit, sink);
+                texture_adjoint(
+                    &stencil(self.scene, leaf.first_texture, &self.at.hit.point),
+                    d + lit,
+                    sink,
+                );
             }
             Lobe::Smooth => self.adjoint(sample.wo, d * scale, sink),
             lobe => self.discrete_adjoint(leaf, (lobe, sample.wo), d * scale, sink),

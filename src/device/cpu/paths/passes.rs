@@ -25,6 +25,7 @@ use crate::transport::paths::packet::{backpropagate_together, gather_together};
 use crate::transport::paths::path_state::Gathered;
 use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
 use crate::transport::paths::replay_cache::{CACHED, ReplayCache};
+use crate::transport::paths::starts::Begin;
 use crate::transport::paths::volpath::gather;
 use crate::transport::paths::walk_notes::WalkNotes;
 use crate::transport::paths::wave::{Room, is_among_surfaces};
@@ -328,27 +329,15 @@ impl RenderChunk<'_> {
         let mut rays = sampling.beginnings(pixels);
         let mut masked = Vec::new();
         while !rays.is_done() {
-            let mut left = together;
-            let next = || {
-                while left > 0 {
-                    let (place, begun) = rays.take_next()?;
-                    let Some(begun) = begun else {
-                        masked.push(place);
-                        continue;
-                    };
-                    left -= 1;
-                    return Some(((place, begun.weight), (begun.ray, begun.medium, begun.streams)));
-                }
-                None
-            };
-            let add = |(place, weight): (usize, f32), gathered: &Gathered<f32>, straight| {
+            let feed = |begin: &mut Begin<usize>| rays.take(together, begin, |place| masked.push(place));
+            let add = |place: usize, weight, gathered: &Gathered<f32>, straight| {
                 let sum = &mut sums[place];
                 for c in 0..3 {
                     sum[c] += gathered.radiance[c] * weight;
                 }
                 sum[3] += f32::from(u8::from(straight));
             };
-            gather_together(scene, values, &pilot, next, room, add);
+            gather_together(scene, values, &pilot, feed, room, add);
         }
         for (out, sum) in self.out.iter_mut().zip(&sums) {
             *out = sum.each(|x| x * scale);
@@ -427,22 +416,12 @@ impl<'a> Propagation<'a> {
         let sampling = self.sampling();
         let mut rays = sampling.beginnings(pixels);
         while !rays.is_done() {
-            let mut left = together;
-            let next = || {
-                while left > 0 {
-                    let (d, begun) = rays.take_next()?;
-                    let Some(begun) = begun else { continue };
-                    left -= 1;
-                    let d = d.each(|d| d * begun.weight);
-                    return Some(((begun.ray, begun.medium, begun.streams), d));
-                }
-                None
-            };
+            let feed = |begin: &mut Begin<[f32; 3]>| rays.take(together, begin, |_| ());
             backpropagate_together(
                 self.scene,
                 self.values,
                 &pilot,
-                next,
+                feed,
                 caches,
                 room,
                 notes,

@@ -6,6 +6,7 @@ use crate::device::cpu::passes::Inputs;
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
 use crate::resident::layout::{SceneRecord, SensorRecord};
+use crate::transport::paths::starts::{Begin, Starts};
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Pixel, Sampled, SampledRays, Samples, is_pinhole, sample_ray, sample_rays};
 use crate::transport::rays::random::Key;
@@ -53,16 +54,14 @@ impl Sampling<'_> {
         self.samples.clone().map(move |sample| self.begin(pixel, sample))
     }
 
-    /// How the samples of pixels begin, one after the other; None, once, where a pixel's lens has no inverse. What comes with a pixel
-    /// goes with its samples.
+    /// How the samples of pixels begin. What comes with a pixel goes with its samples.
     pub(super) fn beginnings<T: Copy, I: Iterator<Item = (T, Pixel)>>(&self, pixels: I) -> Beginnings<'_, T, I> {
         let mut all = Beginnings {
             sampling: self,
             pixels,
-            pixel: None,
-            group: Vec::with_capacity(LANES),
-            rays: SampledRays::NONE,
-            taken: 0,
+            next: None,
+            with: Vec::with_capacity(LANES),
+            starts: Starts::none(self.key),
         };
         all.advance();
         all
@@ -89,24 +88,23 @@ pub(super) struct Beginnings<'a, T, I> {
     sampling: &'a Sampling<'a>,
     pixels: I,
     /// The pixel whose turn it is, and its next sample.
-    pixel: Option<(T, Pixel, u32)>,
-    /// Samples of one pinhole whose rays are made, and how many of them have been taken.
-    group: Vec<(T, Pixel, u32)>,
-    rays: SampledRays<LANES>,
-    taken: usize,
+    next: Option<(T, Pixel, u32)>,
+    /// Samples of one sensor, and what goes with them.
+    with: Vec<T>,
+    starts: Starts,
 }
 
 impl<T: Copy, I: Iterator<Item = (T, Pixel)>> Beginnings<'_, T, I> {
     /// Whether nothing is left.
     pub(super) fn is_done(&self) -> bool {
-        self.pixel.is_none() && self.taken == self.group.len()
+        self.next.is_none()
     }
 
     /// Goes on to the next pixel.
     #[inline(always)]
     fn advance(&mut self) {
         let first = self.sampling.samples.start;
-        self.pixel = match self.sampling.samples.is_empty() {
+        self.next = match self.sampling.samples.is_empty() {
             true => None,
             false => self.pixels.next().map(|(with, pixel)| (with, pixel, first)),
         };
@@ -115,7 +113,7 @@ impl<T: Copy, I: Iterator<Item = (T, Pixel)>> Beginnings<'_, T, I> {
     /// Goes on to the next sample.
     #[inline(always)]
     fn advance_sample(&mut self) {
-        if let Some((_, _, sample)) = &mut self.pixel
+        if let Some((_, _, sample)) = &mut self.next
             && *sample + 1 < self.sampling.samples.end
         {
             *sample += 1;
@@ -124,61 +122,62 @@ impl<T: Copy, I: Iterator<Item = (T, Pixel)>> Beginnings<'_, T, I> {
         }
     }
 
-    /// Makes the rays of the next samples of one pinhole.
-    #[inline(never)]
-    fn fill(&mut self, sensor: u32) {
-        let record = &self.sampling.sensors[sensor as usize];
-        self.group.clear();
-        self.taken = 0;
-        let mut of = Samples {
-            sensor,
-            pixels: [0; LANES],
-            samples: [0; LANES],
-            places: [[0; LANES]; 2],
-        };
-        while let Some((with, pixel, sample)) = self.pixel
-            && pixel.sensor == sensor
-            && self.group.len() < LANES
+    /// Calls `begin` with the next `count` samples, some at a time, and `masked` with what goes with a pixel whose lens has no inverse.
+    pub(super) fn take(&mut self, mut count: usize, begin: &mut Begin<T>, mut masked: impl FnMut(T)) {
+        while count > 0
+            && let Some((_, pixel, _)) = self.next
         {
-            let lane = self.group.len();
-            (of.pixels[lane], of.samples[lane]) = (pixel.index, sample);
-            (of.places[0][lane], of.places[1][lane]) = (pixel.index % record.width, pixel.index / record.width);
-            self.group.push((with, pixel, sample));
-            self.advance_sample();
+            let without = self.fill(pixel.sensor, count.min(LANES));
+            count -= self.starts.count;
+            if self.starts.count > 0 {
+                begin(&self.with, &self.starts);
+            }
+            without.into_iter().for_each(&mut masked);
         }
-        self.rays = self.sampling.inputs.level.run(SampleRays {
-            scene: &self.sampling.inputs.scene,
-            record,
-            of: &of,
-            key: self.sampling.key,
-        });
     }
 
-    /// The next sample, with None where its lens has no inverse.
-    #[inline(always)]
-    pub(super) fn take_next(&mut self) -> Option<(T, Option<Beginning>)> {
-        if self.taken == self.group.len() {
-            let (with, pixel, sample) = self.pixel?;
-            if !is_pinhole(self.sampling.sensor(pixel)) {
-                let begun = self.sampling.begin(pixel, sample);
-                match begun {
-                    Some(_) => self.advance_sample(),
-                    None => self.advance(),
-                }
-                return Some((with, begun));
+    /// Makes the rays of the next samples of one sensor, at most so many. A pixel whose lens has no inverse has none, and ends them:
+    /// what goes with it is returned.
+    #[inline(never)]
+    fn fill(&mut self, sensor: u32, most: usize) -> Option<T> {
+        let sampling = self.sampling;
+        let (scene, record) = (&sampling.inputs.scene, &sampling.sensors[sensor as usize]);
+        let is_pinhole = is_pinhole(record);
+        self.with.clear();
+        (self.starts.medium, self.starts.of.sensor) = (record.medium, sensor);
+        let mut masked = None;
+        while let Some((with, pixel, sample)) = self.next
+            && pixel.sensor == sensor
+            && self.with.len() < most
+        {
+            let Starts { rays, of, .. } = &mut self.starts;
+            let lane = self.with.len();
+            if !is_pinhole {
+                let Some(Sampled { ray, weight, .. }) = sample_ray(scene, record, pixel, sampling.key, sample) else {
+                    masked = Some(with);
+                    self.advance();
+                    break;
+                };
+                rays.put(lane, &ray, weight);
             }
-            self.fill(pixel.sensor);
+            (of.pixels[lane], of.samples[lane]) = (pixel.index, sample);
+            (of.places[0][lane], of.places[1][lane]) = (pixel.index % record.width, pixel.index / record.width);
+            self.with.push(with);
+            self.advance_sample();
         }
-        let (with, pixel, sample) = self.group[self.taken];
-        let record = self.sampling.sensor(pixel);
-        let begun = Beginning {
-            ray: self.rays.ray(self.taken, record, pixel.sensor),
-            medium: record.medium,
-            weight: self.rays.weights[self.taken],
-            streams: self.sampling.streams(pixel, sample),
-        };
-        self.taken += 1;
-        Some((with, Some(begun)))
+        self.starts.count = self.with.len();
+        if is_pinhole {
+            let Starts { rays, of, key, .. } = &mut self.starts;
+            let key = *key;
+            sampling.inputs.level.run(SampleRays {
+                scene,
+                record,
+                of,
+                key,
+                rays,
+            });
+        }
+        masked
     }
 }
 
@@ -187,12 +186,13 @@ struct SampleRays<'a> {
     record: &'a SensorRecord,
     of: &'a Samples<LANES>,
     key: Key,
+    rays: &'a mut SampledRays<LANES>,
 }
 
 impl Kernel for SampleRays<'_> {
-    type Output = SampledRays<LANES>;
+    type Output = ();
     #[inline(always)]
-    fn run<W: Wide>(self) -> SampledRays<LANES> {
-        sample_rays(self.scene, self.record, self.of, self.key)
+    fn run<W: Wide>(self) {
+        sample_rays(self.scene, self.record, self.of, self.key, self.rays);
     }
 }

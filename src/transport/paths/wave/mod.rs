@@ -13,11 +13,12 @@ use super::next_event::{SHADOW, mis};
 use super::packet::Pilot;
 use super::path_state::Gathered;
 use super::replay_cache::CACHED;
+use super::starts::Starts;
 use crate::each::EachEntry;
 use crate::resident::layout::{BsdfRecord, LightRecord, NONE, bsdf, light};
 use crate::transport::mode::GATHER;
 use crate::transport::number::rgb::Rgb;
-use crate::transport::rays::camera::Ray;
+use crate::transport::rays::pixel::SampledRays;
 use crate::transport::rays::sampler::{Streams, along, dot};
 use crate::transport::scene::area_light::area_pdf;
 use crate::transport::scene::batch::images::is_image;
@@ -174,13 +175,12 @@ impl Room {
         self.forget();
     }
 
-    /// Makes room for the rays of a path in this place.
+    /// Makes room for the rays of so many paths.
     #[inline(always)]
-    fn make_room(&mut self, place: usize) {
-        if place >= self.rays.far.len() {
-            let count = (2 * place).max(LANES);
+    fn make_room(&mut self, count: usize) {
+        if count > self.rays.far.len() {
             for rays in [&mut self.rays, &mut self.next_rays, &mut self.shadow_rays] {
-                rays.resize(count);
+                rays.resize(2 * count);
             }
         }
     }
@@ -236,37 +236,59 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         }
     }
 
-    /// Adds a path that starts with a ray, and whose random numbers are these.
-    #[inline]
-    pub(super) fn begin(&mut self, ray: &Ray, streams: &Streams) {
-        let place = self.room.starts.len();
-        self.room.make_room(place);
-        let origin = along(ray.origin, ray.direction, ray.near);
-        self.room.rays.put(place, origin, ray.direction, ray.far - ray.near);
-        self.room.onward.push(Onward {
-            path: place as u32,
+    /// Adds paths.
+    pub(super) fn begin(&mut self, starts: &Starts) {
+        let (first, count) = (self.room.onward.len(), starts.count);
+        self.room.make_room(first + count);
+        let Room {
+            rays,
+            onward,
+            starts: all,
+            ..
+        } = &mut *self.room;
+        let SampledRays {
+            origins,
+            directions,
+            nears,
+            fars,
+            ..
+        } = &starts.rays;
+        for a in 0..3 {
+            rays.direction[a][first..first + count].copy_from_slice(&directions[a][..count]);
+        }
+        for lane in 0..count {
+            let [o, d] = [origins, directions].each(|of| Block::lane(of, lane));
+            let origin = along(o, d, nears[lane]);
+            for a in 0..3 {
+                rays.origin[a][first + lane] = origin[a];
+            }
+            rays.far[first + lane] = fars[lane] - nears[lane];
+        }
+        onward.extend((first..first + count).map(|path| Onward {
+            path: path as u32,
             drawn: 0,
             beta: [1.0; 3],
             zeros: [0; 3],
             eta: 1.0,
-            scattered_at: origin,
+            scattered_at: rays.origin(path),
             pdf: 0.0,
             smooth: false,
-        });
-        self.room.starts.push(*streams);
-        self.room.gathered.push(Gathered::nothing());
-        self.room.straight.push(false);
+        }));
+        all.extend((0..count).map(|lane| starts.streams(lane)));
     }
 
-    /// The same, with the derivative by its radiance.
-    #[inline]
-    pub(super) fn begin_adjoint(&mut self, ray: &Ray, streams: &Streams, d_radiance: [f32; 3]) {
-        self.room.d_radiance.push(d_radiance);
-        self.begin(ray, streams);
+    /// The same, with the derivatives by what the pixels get of them.
+    pub(super) fn begin_adjoint(&mut self, starts: &Starts, d_pixel: &[[f32; 3]]) {
+        for (d, weight) in d_pixel.iter().zip(&starts.rays.weights) {
+            self.room.d_radiance.push(d.each(|d| d * weight));
+        }
+        self.begin(starts);
     }
 
     /// Follows all paths until they end, or have this many edges.
     pub(super) fn run<const MODE: u8>(&mut self, pilot: &impl Pilot, edges: u32) {
+        self.room.gathered.resize(self.room.starts.len(), Gathered::nothing());
+        self.room.straight.resize(self.room.starts.len(), false);
         if self.depth >= self.scene.settings.max_depth {
             return;
         }
@@ -311,7 +333,9 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         if scene.has_background() {
             pilot.cast(scene, &self.room.rays, count, &mut self.room.blocked);
             let blocked = &self.room.blocked;
-            self.room.escaped.extend((0..count as u32).filter(|i| blocked[*i as usize] == 0));
+            self.room
+                .escaped
+                .extend((0..count as u32).filter(|i| blocked[*i as usize] == 0));
             self.escape::<MODE>(pilot);
         }
         if let Some(shapes) = self.lamps.shapes.as_ref().filter(|shapes| !shapes.is_empty()) {

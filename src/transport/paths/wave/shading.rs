@@ -38,7 +38,9 @@ pub struct Lamps<'a> {
 fn shining_shapes(scene: &SceneView) -> Option<Vec<u32>> {
     let shine = |record: &&LightRecord| record.kind == light::AREA;
     let shapes: Vec<u32> = scene.lights.iter().filter(shine).map(|record| record.surface).collect();
-    let are_single = shapes.iter().all(|shape| scene.surfaces[*shape as usize].kind != surface::MESH);
+    let are_single = shapes
+        .iter()
+        .all(|shape| scene.surfaces[*shape as usize].kind != surface::MESH);
     (are_single && shapes.len() <= FEW_SHAPES).then_some(shapes)
 }
 

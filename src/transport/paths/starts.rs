@@ -1,0 +1,69 @@
+//! How paths begin: with the camera rays of samples, side by side.
+
+use crate::transport::rays::camera::Ray;
+use crate::transport::rays::pixel::{Pixel, SampledRays, Samples};
+use crate::transport::rays::random::Key;
+use crate::transport::rays::sampler::Streams;
+use crate::transport::scene::batch::LANES;
+
+/// Samples of one sensor: their rays, and where these and their random numbers come from.
+#[derive(Debug, Clone)]
+pub struct Starts {
+    /// Lanes that have one.
+    pub count: usize,
+    pub rays: SampledRays<LANES>,
+    /// The medium that the rays begin in.
+    pub medium: u32,
+    pub key: Key,
+    pub of: Samples<LANES>,
+}
+
+/// Begins paths, each with something that goes with it. Called with those of a few samples in turn: of an iterator's items, one by
+/// one, parts would be written and read back as a whole, for which a processor waits.
+pub type Begin<'a, T> = dyn FnMut(&[T], &Starts) + 'a;
+
+impl Starts {
+    /// None yet.
+    pub fn none(key: Key) -> Self {
+        Self {
+            count: 0,
+            rays: SampledRays::NONE,
+            medium: 0,
+            key,
+            of: Samples {
+                sensor: 0,
+                pixels: [0; LANES],
+                samples: [0; LANES],
+                places: [[0; LANES]; 2],
+            },
+        }
+    }
+
+    /// One that counts in full.
+    pub fn of_one(ray: &Ray, medium: u32, streams: &Streams) -> Self {
+        let mut starts = Self::none(streams.key);
+        starts.rays.put(0, ray, 1.0);
+        (starts.count, starts.medium, starts.of.sensor) = (1, medium, streams.pixel.sensor);
+        (starts.of.pixels[0], starts.of.samples[0]) = (streams.pixel.index, streams.sample);
+        starts
+    }
+
+    /// A lane's ray.
+    #[inline(always)]
+    pub fn ray(&self, lane: usize) -> Ray {
+        self.rays.ray(lane, self.of.sensor)
+    }
+
+    /// A lane's random numbers.
+    #[inline(always)]
+    pub fn streams(&self, lane: usize) -> Streams {
+        Streams {
+            key: self.key,
+            pixel: Pixel {
+                sensor: self.of.sensor,
+                index: self.of.pixels[lane],
+            },
+            sample: self.of.samples[lane],
+        }
+    }
+}
