@@ -1,5 +1,7 @@
 //! Rays and hits side by side.
 
+use std::hint::select_unpredictable;
+
 use crate::each::EachEntry;
 use crate::resident::layout::{NONE, Rows};
 use crate::transport::rays::camera::{transform_point, transform_vector};
@@ -29,9 +31,30 @@ pub(super) fn lanes_mut<T: Copy>(values: &mut [T], first: usize) -> &mut Lanes<T
 /// A bit for each lane of which this holds.
 #[inline(always)]
 pub(super) fn lanes_where(holds: impl Fn(usize) -> bool) -> u32 {
+    let mut bytes = [0u8; LANES];
+    for lane in 0..LANES {
+        bytes[lane] = select_unpredictable(holds(lane), u8::MAX, 0);
+    }
+    highest_bits(bytes)
+}
+
+/// The highest bits of bytes: one instruction, where bits that are shifted and joined one by one take thirty.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn highest_bits(bytes: [u8; LANES]) -> u32 {
+    use std::arch::x86_64::{_mm_movemask_epi8, _mm_set_epi64x};
+    let all = u128::from_le_bytes(bytes);
+    // SAFETY: all processors of this architecture have SSE2.
+    unsafe { _mm_movemask_epi8(_mm_set_epi64x((all >> 64) as i64, all as i64)) as u32 }
+}
+
+/// The same for other processors.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn highest_bits(bytes: [u8; LANES]) -> u32 {
     let mut bits = 0;
     for lane in 0..LANES {
-        bits |= u32::from(holds(lane)) << lane;
+        bits |= u32::from(bytes[lane] >> 7) << lane;
     }
     bits
 }
