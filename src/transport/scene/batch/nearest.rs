@@ -26,7 +26,7 @@ pub(super) fn are_led(scene: &SceneView) -> bool {
 /// What [`intersect`](crate::transport::scene::shape::intersect) finds for each of the first `count` rays.
 #[inline(always)]
 pub fn nearest_together(scene: &SceneView, rays: &Rays, count: usize, hits: &mut Hits) {
-    hits.resize(count);
+    hits.make_room(count);
     let (few, are_led) = (are_few(scene), are_led(scene));
     let mut led = Vec::with_capacity(hits.t.len());
     for first in (0..count).step_by(LANES) {

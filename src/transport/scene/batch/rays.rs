@@ -176,7 +176,10 @@ pub struct Hits {
 impl Hits {
     /// Makes room for so many hits, in whole vectors.
     #[inline]
-    pub fn resize(&mut self, count: usize) {
+    pub fn make_room(&mut self, count: usize) {
+        if count <= self.t.len() {
+            return;
+        }
         let count = count.next_multiple_of(LANES);
         self.t.resize(count, 0.0);
         self.surface.resize(count, NONE);
