@@ -1,6 +1,6 @@
 //! Vertices that are shaded one by one: those of BSDFs that have no lanes.
 
-use super::{Onward, Shadow, Vertex, Wave};
+use super::{Onward, Shadow, Shining, Vertex, Wave, Zeros};
 use crate::each::EachEntry;
 use crate::resident::layout::{NONE, bsdf};
 use crate::transport::mode::{GATHER, PRIMAL};
@@ -18,10 +18,12 @@ use crate::transport::scene::records::{Fields, Sink};
 pub(super) struct Alone {
     pub path: u32,
     pub at: Interaction,
-    pub zeros: [u32; 3],
+    pub zeros: Zeros,
     /// How the path is turned there, and what its throughput is multiplied by.
     pub turn: Option<(BsdfSample, Rgb<f32>)>,
-    /// The derivative by the reflectance of a plain BSDF for the light that was drawn.
+    /// The derivative by the BSDF's value for the light that was drawn; zero without.
+    pub by_value: Rgb<f32>,
+    /// That by the reflectance of a plain BSDF, if the light has arrived.
     pub lit: Rgb<f32>,
 }
 
@@ -43,6 +45,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         let start = self.room.starts[onward.path as usize].walk();
         let mut sampler = start.after(onward.drawn);
         let is_smooth = at.record(scene).flags & bsdf::SMOOTH != 0;
+        let mut by_value = Rgb::zero();
         if scene.settings.lights > 0
             && is_smooth
             && let Some(drawn) = light_sample(scene, at.leave(incoming.each(|x| -x)), &mut sampler)
@@ -53,19 +56,31 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             if drawn.pdf > 0.0 {
                 weight *= mis(drawn.pdf, pdf);
             }
+            let radiance = drawn_radiance(scene, fields, &scene.lights[drawn.light as usize], &drawn);
+            let (beta, factor) = (Rgb(onward.beta), value * weight);
             let shadow = Shadow {
                 path: onward.path,
-                beta: Rgb(onward.beta),
+                value: beta * (factor * radiance),
                 zeros: onward.zeros,
-                factor: value * weight,
-                weight,
-                radiance: drawn_radiance(scene, fields, &scene.lights[drawn.light as usize], &drawn),
-                light: drawn.light,
-                point: self.room.points.len() as u32,
                 vertex,
             };
+            let shining = Shining {
+                light: drawn.light,
+                point: self.room.points.len() as u32,
+                factor,
+                beta,
+            };
+            if wanted {
+                by_value = self.by_value(onward.path, beta, onward.zeros, weight, radiance);
+            }
             self.room.points.push(drawn);
-            self.cast_shadow(shadow, at.leave(drawn.direction), drawn.direction, drawn.distance);
+            self.cast_shadow::<MODE>(
+                shadow,
+                shining,
+                at.leave(drawn.direction),
+                drawn.direction,
+                drawn.distance,
+            );
         }
         let turn = bsdf.sample(&mut sampler).map(|drawn| (drawn, bsdf.weight(&drawn)));
         if wanted {
@@ -74,12 +89,13 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
                 at,
                 zeros: onward.zeros,
                 turn,
+                by_value,
                 lit: Rgb::zero(),
             });
         }
         let Some((drawn, weight)) = turn else { return };
         let mut path = PathState::<f32>::start(incoming, incoming, 0.0, NONE, 0);
-        (path.beta, path.zeros) = (Rgb(onward.beta), onward.zeros);
+        (path.beta, path.zeros) = (Rgb(onward.beta), onward.zeros.counts());
         (path.eta, path.depth) = (onward.eta * drawn.eta, self.depth);
         path.multiply::<F>(weight);
         if path.is_dark::<MODE>() || !path.roulette::<F>(scene, &mut sampler) {
@@ -89,7 +105,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             path: onward.path,
             drawn: sampler.drawn_since(&start),
             beta: path.beta.0,
-            zeros: path.zeros,
+            zeros: Zeros::of(path.zeros),
             eta: path.eta,
             scattered_at: at.hit.point.p,
             pdf: drawn.pdf,
@@ -100,17 +116,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
 
     /// Sends the derivatives by the BSDF's value for a light that was drawn in this direction, or keeps that by the reflectance of a
     /// plain one.
-    pub(super) fn send_alone(&mut self, place: u32, shadow: &Shadow, direction: [f32; 3]) {
-        let Alone { at, .. } = self.room.alone[place as usize];
-        let Shadow {
-            path,
-            beta,
-            zeros,
-            weight,
-            radiance,
-            ..
-        } = *shadow;
-        let d = self.by_value(path, beta, zeros, weight, radiance);
+    pub(super) fn send_alone(&mut self, place: u32, direction: [f32; 3]) {
+        let Alone { at, by_value: d, .. } = self.room.alone[place as usize];
         let bsdf = Bsdf::new(self.scene, self.fields, &at);
         let wo = at.to_local(direction);
         match bsdf.plain_slope(wo, d) {

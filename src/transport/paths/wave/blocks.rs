@@ -3,7 +3,7 @@
 use super::super::next_event::drawn_radiance;
 use super::super::packet::Pilot;
 use super::block::{Block, Kind, Lanes3, TEXTURES};
-use super::{FEW, Kept, Onward, Room, Shadow, Side, Vertex, Wave};
+use super::{FEW, Kept, Onward, Room, Shadow, Shining, Side, Vertex, Wave, Zeros};
 use crate::each::EachEntry;
 use crate::resident::layout::{NONE, bsdf, leaf, texture};
 use crate::transport::mode::PRIMAL;
@@ -51,7 +51,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             block.eta[lane] = onward.eta;
             for a in 0..3 {
                 block.beta[a][lane] = onward.beta[a];
-                block.zeros[a][lane] = onward.zeros[a];
+                block.zeros[a][lane] = onward.zeros.counts()[a];
                 block.incoming[a][lane] = incoming[a][i];
                 block.p[a][lane] = p[a][i];
                 block.normal[a][lane] = normal[a][i];
@@ -153,26 +153,29 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
 
     /// Takes the paths of a shaded block further: their shadow rays, and their next rays. A block whose derivatives are sought is kept,
     /// and another left in its place.
-    pub(super) fn leave(&mut self, block: &mut Box<Block>, wanted: u32) {
+    pub(super) fn leave<const MODE: u8>(&mut self, block: &mut Box<Block>, wanted: u32) {
         let place = self.room.blocks.len() as u32;
         for lane in 0..block.count {
             let path = block.path[lane];
-            let zeros = [0, 1, 2].each(|c| block.zeros[c][lane]);
+            let zeros = Zeros::of([0, 1, 2].each(|c| block.zeros[c][lane]));
             if block.lit[lane] != 0 {
                 let chosen = block.light[lane];
                 let (light, point) = match self.lamps.plain {
                     true => (chosen, NONE),
                     false => (self.room.points[chosen as usize].light, chosen),
                 };
-                let shadow = Shadow {
-                    path,
-                    beta: Rgb(Block::lane(&block.beta, lane)),
-                    zeros,
-                    factor: Rgb(Block::lane(&block.light_factor, lane)),
-                    weight: block.light_weight[lane],
-                    radiance: Rgb(Block::lane(&block.light_radiance, lane)),
+                let [beta, factor, radiance] =
+                    [&block.beta, &block.light_factor, &block.light_radiance].each(|of| Rgb(Block::lane(of, lane)));
+                let shining = Shining {
                     light,
                     point,
+                    factor,
+                    beta,
+                };
+                let shadow = Shadow {
+                    path,
+                    value: beta * (factor * radiance),
+                    zeros,
                     vertex: match wanted >> lane & 1 != 0 {
                         true => Vertex::Lane(place, lane as u32),
                         false => Vertex::Unwanted,
@@ -180,14 +183,14 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
                 };
                 let [origin, direction] =
                     [&block.light_origin, &block.light_direction].each(|of| Block::lane(of, lane));
-                self.cast_shadow(shadow, origin, direction, block.light_distance[lane]);
+                self.cast_shadow::<MODE>(shadow, shining, origin, direction, block.light_distance[lane]);
             }
             if block.alive[lane] != 0 {
                 let onward = Onward {
                     path,
                     drawn: block.drawn[lane],
                     beta: Block::lane(&block.next_beta, lane),
-                    zeros: [0, 1, 2].each(|c| block.next_zeros[c][lane]),
+                    zeros: Zeros::of([0, 1, 2].each(|c| block.next_zeros[c][lane])),
                     eta: block.eta[lane],
                     scattered_at: Block::lane(&block.p, lane),
                     pdf: block.pdf[lane],

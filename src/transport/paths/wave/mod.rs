@@ -46,6 +46,29 @@ pub fn is_among_surfaces(scene: &SceneView) -> bool {
 /// Lanes that look an image up one by one; more do so together.
 const FEW: u32 = 3;
 
+/// Whether none, one or more of the factors of a throughput are zero, for each channel. A byte each, since what is kept of a path
+/// decides how much memory a wave passes through.
+#[derive(Debug, Clone, Copy)]
+struct Zeros([u8; 3]);
+
+impl Zeros {
+    #[inline(always)]
+    fn of(counts: [u32; 3]) -> Self {
+        Self(counts.each(|count| count.min(2) as u8))
+    }
+
+    #[inline(always)]
+    fn counts(self) -> [u32; 3] {
+        self.0.each(u32::from)
+    }
+
+    /// The channels of `x` without a factor of zero; zero in the others.
+    #[inline(always)]
+    fn alive(self, x: Rgb<f32>) -> Rgb<f32> {
+        Rgb([0, 1, 2].each(|c| if self.0[c] == 0 { x[c] } else { 0.0 }))
+    }
+}
+
 /// A path on its way to the next surface, beside its ray.
 #[derive(Debug, Clone, Copy)]
 struct Onward {
@@ -53,7 +76,7 @@ struct Onward {
     path: u32,
     drawn: u32,
     beta: [f32; 3],
-    zeros: [u32; 3],
+    zeros: Zeros,
     eta: f32,
     /// Where and how it was scattered last.
     scattered_at: [f32; 3],
@@ -66,7 +89,7 @@ struct Onward {
 struct Gain {
     path: u32,
     value: Rgb<f32>,
-    zeros: [u32; 3],
+    zeros: Zeros,
 }
 
 /// Paths that are scattered, each with its side of a BSDF: for each kind, without and with images as textures, and for the
@@ -80,16 +103,21 @@ const ALONE: usize = 2 * Kind::ALL.len();
 #[derive(Debug, Clone, Copy)]
 struct Shadow {
     path: u32,
-    beta: Rgb<f32>,
-    zeros: [u32; 3],
-    /// The BSDF's value times the weight, the weight, and the light's radiance.
-    factor: Rgb<f32>,
-    weight: f32,
-    radiance: Rgb<f32>,
+    /// What the path gains if the light arrives.
+    value: Rgb<f32>,
+    zeros: Zeros,
+    vertex: Vertex,
+}
+
+/// What derivatives by a light need to know of it.
+#[derive(Debug, Clone, Copy)]
+struct Shining {
     light: u32,
     /// Its place among the points of lights that were drawn path by path; [`NONE`] for others.
     point: u32,
-    vertex: Vertex,
+    /// What its radiance is multiplied by.
+    factor: Rgb<f32>,
+    beta: Rgb<f32>,
 }
 
 /// A vertex whose textures' derivatives are sought.
@@ -123,7 +151,7 @@ struct Mark {
 struct Side {
     /// The first leaf, and in which queue paths wait for it.
     leaf: u32,
-    queue: usize,
+    queue: u8,
     /// Whether derivatives by its textures are sought.
     wanted: bool,
 }
@@ -153,6 +181,8 @@ pub struct Room {
     next_onward: Vec<Onward>,
     shadow_rays: Rays,
     shadows: Vec<Shadow>,
+    /// As many, where derivatives by lights are sought.
+    shining: Vec<Shining>,
     points: Vec<Drawn>,
     blocked: Vec<u32>,
     gains: Vec<Gain>,
@@ -268,7 +298,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             path: path as u32,
             drawn: 0,
             beta: [1.0; 3],
-            zeros: [0; 3],
+            zeros: Zeros([0; 3]),
             eta: 1.0,
             scattered_at: rays.origin(path),
             pdf: 0.0,
@@ -361,13 +391,13 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
                 std::mem::swap(&mut ahead, &mut block);
                 if let Some(wanted) = waiting.replace(wanted) {
                     pilot.shade(self.scene, &self.lamps, MODE, ahead);
-                    self.leave(ahead, wanted);
+                    self.leave::<MODE>(ahead, wanted);
                 }
             }
         }
         if let Some(wanted) = waiting {
             pilot.shade(self.scene, &self.lamps, MODE, block);
-            self.leave(block, wanted);
+            self.leave::<MODE>(block, wanted);
         }
     }
 
@@ -423,7 +453,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             let shading = [0, 1, 2].each(|a| self.room.hits.shading[a][i]);
             let is_behind = dot(direction.each(|x| -x), shading) <= 0.0;
             let side = self.room.sides[record.bsdf as usize][usize::from(is_behind)];
-            queues[side.queue].push((i as u32, side));
+            queues[usize::from(side.queue)].push((i as u32, side));
         }
         self.escape::<MODE>(pilot);
         self.depth = seen;
@@ -481,7 +511,9 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         };
         self.gain::<MODE>(onward.path, Rgb(onward.beta) * (radiance * weight), onward.zeros);
         if MODE == GATHER && self.keeps && self.lights_wanted {
-            let d = alive(onward.zeros, self.d_radiance(onward.path) * Rgb(onward.beta) * weight);
+            let d = onward
+                .zeros
+                .alive(self.d_radiance(onward.path) * Rgb(onward.beta) * weight);
             sky_adjoint(scene, self.fields, self.room.rays.direction(i), d, &mut self.sink);
         }
     }
@@ -498,7 +530,9 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         self.gain::<MODE>(onward.path, Rgb(onward.beta) * (radiance * weight), onward.zeros);
         if MODE == GATHER && self.keeps && self.lights_wanted {
             let factor = Rgb::splat(weight);
-            let d = alive(onward.zeros, self.d_radiance(onward.path) * Rgb(onward.beta) * factor);
+            let d = onward
+                .zeros
+                .alive(self.d_radiance(onward.path) * Rgb(onward.beta) * factor);
             light_adjoint(scene, self.fields, record, &hit.point, d, &mut self.sink);
         }
     }
@@ -511,8 +545,8 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
 
     /// Adds to what a path has gathered.
     #[inline(always)]
-    fn gain<const MODE: u8>(&mut self, path: u32, value: Rgb<f32>, zeros: [u32; 3]) {
-        self.room.gathered[path as usize].add::<MODE>(value, zeros);
+    fn gain<const MODE: u8>(&mut self, path: u32, value: Rgb<f32>, zeros: Zeros) {
+        self.room.gathered[path as usize].add::<MODE>(value, zeros.counts());
         if MODE == GATHER && self.keeps {
             self.room.gains.push(Gain { path, value, zeros });
         }
@@ -520,10 +554,20 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
 
     /// Appends a shadow ray.
     #[inline(always)]
-    fn cast_shadow(&mut self, shadow: Shadow, origin: [f32; 3], direction: [f32; 3], distance: f32) {
+    fn cast_shadow<const MODE: u8>(
+        &mut self,
+        shadow: Shadow,
+        shining: Shining,
+        origin: [f32; 3],
+        direction: [f32; 3],
+        distance: f32,
+    ) {
         let place = self.room.shadows.len();
         self.room.shadow_rays.put(place, origin, direction, distance * SHADOW);
         self.room.shadows.push(shadow);
+        if MODE == GATHER && self.keeps && self.lights_wanted {
+            self.room.shining.push(shining);
+        }
     }
 
     /// Appends a path's next ray.
@@ -548,37 +592,38 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             if self.room.blocked[k] != 0 {
                 continue;
             }
-            let value = shadow.beta * (shadow.factor * shadow.radiance);
-            self.gain::<MODE>(shadow.path, value, shadow.zeros);
+            self.gain::<MODE>(shadow.path, shadow.value, shadow.zeros);
             if MODE != GATHER || !self.keeps {
                 continue;
             }
             if self.lights_wanted {
-                self.send_light(shadow, self.room.shadow_rays.direction(k));
+                let shining = self.room.shining[k];
+                self.send_light(shadow, &shining, self.room.shadow_rays.direction(k));
             }
             match shadow.vertex {
                 Vertex::Unwanted => {}
                 Vertex::Lane(block, lane) => self.room.blocks[block as usize].arrived |= 1 << lane,
-                Vertex::Alone(place) => self.send_alone(place, shadow, self.room.shadow_rays.direction(k)),
+                Vertex::Alone(place) => self.send_alone(place, self.room.shadow_rays.direction(k)),
             }
         }
         shadows.clear();
         self.room.shadows = shadows;
         self.room.points.clear();
+        self.room.shining.clear();
         if MODE == GATHER && self.keeps {
             self.send_lit(pilot, first_block);
         }
     }
 
     /// Sends the derivative by the radiance of a light that was drawn.
-    fn send_light(&mut self, shadow: &Shadow, direction: [f32; 3]) {
-        let (scene, record) = (self.scene, &self.scene.lights[shadow.light as usize]);
-        let d_beta = self.d_radiance(shadow.path) * shadow.beta;
-        let d = alive(shadow.zeros, d_beta * shadow.factor);
+    fn send_light(&mut self, shadow: &Shadow, shining: &Shining, direction: [f32; 3]) {
+        let (scene, record) = (self.scene, &self.scene.lights[shining.light as usize]);
+        let d_beta = self.d_radiance(shadow.path) * shining.beta;
+        let d = shadow.zeros.alive(d_beta * shining.factor);
         if record.kind == light::ENVMAP {
             return sky_adjoint(scene, self.fields, direction, d, &mut self.sink);
         }
-        let point = match shadow.point {
+        let point = match shining.point {
             NONE => SurfacePoint::new([0.0; 3], [0.0; 2]),
             point => self.room.points[point as usize].point,
         };
@@ -587,9 +632,9 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
 
     /// The derivative by a BSDF's value for a light that was drawn.
     #[inline(always)]
-    fn by_value(&self, path: u32, beta: Rgb<f32>, zeros: [u32; 3], weight: f32, radiance: Rgb<f32>) -> Rgb<f32> {
+    fn by_value(&self, path: u32, beta: Rgb<f32>, zeros: Zeros, weight: f32, radiance: Rgb<f32>) -> Rgb<f32> {
         let arrived = Rgb::splat(weight) * radiance;
-        alive(zeros, self.d_radiance(path) * beta * arrived)
+        zeros.alive(self.d_radiance(path) * beta * arrived)
     }
 
     /// What a path meets.
@@ -614,14 +659,8 @@ fn sides<S: Sink<f32>>(scene: &SceneView, record: &BsdfRecord, sink: &S) -> [Sid
             .filter(fits);
         Side {
             leaf: first,
-            queue: kind.map_or(ALONE, |kind| 2 * kind as usize + usize::from(textures().any(is_image))),
+            queue: kind.map_or(ALONE as u8, |kind| 2 * kind as u8 + u8::from(textures().any(is_image))),
             wanted,
         }
     })
-}
-
-/// The channels of `x` without a factor of zero; zero in the others.
-#[inline(always)]
-fn alive(zeros: [u32; 3], x: Rgb<f32>) -> Rgb<f32> {
-    Rgb([0, 1, 2].each(|c| if zeros[c] == 0 { x[c] } else { 0.0 }))
 }

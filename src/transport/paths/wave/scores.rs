@@ -2,7 +2,7 @@
 //! the factors of the throughput, in the replay, which knows what is still to come.
 
 use super::block::{Block, Kind, Lanes3, TEXTURES};
-use super::{FEW, Gain, Kept, Room, Wave};
+use super::{FEW, Gain, Kept, Room, Wave, Zeros};
 use crate::each::EachEntry;
 use crate::transport::mode::REPLAY;
 use crate::transport::number::rgb::Rgb;
@@ -43,7 +43,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// The derivative by a block's value for the light that was drawn.
     #[inline(always)]
     fn by_lit_value(&self, block: &Block, lane: usize) -> Rgb<f32> {
-        let zeros = [0, 1, 2].each(|c| block.zeros[c][lane]);
+        let zeros = Zeros::of([0, 1, 2].each(|c| block.zeros[c][lane]));
         let [beta, radiance] = [&block.beta, &block.light_radiance].each(|of| Rgb(Block::lane(of, lane)));
         self.by_value(block.path[lane], beta, zeros, block.light_weight[lane], radiance)
     }
@@ -115,7 +115,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         let (mut gain, mut block, mut single) = (0, 0, 0);
         for mark in &marks {
             for &Gain { path, value, zeros } in &gains[gain..mark.gains] {
-                self.room.left[path as usize].add::<REPLAY>(value, zeros);
+                self.room.left[path as usize].add::<REPLAY>(value, zeros.counts());
             }
             for kept in &blocks[block..mark.blocks] {
                 self.send_turns(pilot, kept);
@@ -142,7 +142,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
                 continue;
             }
             let weight = Rgb(Block::lane(&block.weight, lane));
-            let zeros = [0, 1, 2].each(|c| block.zeros[c][lane]);
+            let zeros = Zeros::of([0, 1, 2].each(|c| block.zeros[c][lane]));
             let d = self.by_weight(block.path[lane], weight, zeros);
             match block.kind {
                 // Its value over the pdf is the reflectance.
@@ -165,13 +165,13 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// The derivative by a factor that the throughput, of these zeros, was multiplied by: the radiance still to come over it, or
     /// without it where it is zero.
     #[inline(always)]
-    fn by_weight(&self, path: u32, weight: Rgb<f32>, zeros: [u32; 3]) -> Rgb<f32> {
+    fn by_weight(&self, path: u32, weight: Rgb<f32>, zeros: Zeros) -> Rgb<f32> {
         let left = &self.room.left[path as usize];
         let come = Rgb([0, 1, 2].each(|c| match is_faint(weight[c]) {
             true => left.radiance_but_zero[c],
             false => left.radiance[c] * (1.0 / weight[c]),
         }));
-        come * self.d_radiance(path) * super::alive(zeros, Rgb::splat(1.0))
+        come * self.d_radiance(path) * zeros.alive(Rgb::splat(1.0))
     }
 }
 
