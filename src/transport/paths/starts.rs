@@ -54,15 +54,21 @@ impl Starts {
         self.rays.ray(lane, self.of.sensor)
     }
 
+    /// A lane's pixel.
+    #[inline(always)]
+    pub fn pixel(&self, lane: usize) -> Pixel {
+        Pixel {
+            sensor: self.of.sensor,
+            index: self.of.pixels[lane],
+        }
+    }
+
     /// A lane's random numbers.
     #[inline(always)]
     pub fn streams(&self, lane: usize) -> Streams {
         Streams {
             key: self.key,
-            pixel: Pixel {
-                sensor: self.of.sensor,
-                index: self.of.pixels[lane],
-            },
+            pixel: self.pixel(lane),
             sample: self.of.samples[lane],
         }
     }

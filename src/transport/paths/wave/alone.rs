@@ -42,7 +42,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             true => Vertex::Alone(self.room.alone.len() as u32),
             false => Vertex::Unwanted,
         };
-        let start = self.room.starts[onward.path as usize].walk();
+        let start = self.streams(onward.path).walk();
         let mut sampler = start.after(onward.drawn);
         let is_smooth = at.record(scene).flags & bsdf::SMOOTH != 0;
         let mut by_value = Rgb::zero();

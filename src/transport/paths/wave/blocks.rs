@@ -27,6 +27,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         let scene = self.scene;
         let mut wanted = 0;
         (block.kind, block.count, block.depth) = (kind, group.len(), self.depth);
+        block.key = self.room.key;
         block.lit = [0; LANES];
         // Of one length, so that a path's place is compared with it once.
         let Room { onward, rays, hits, .. } = &*self.room;
@@ -40,9 +41,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             let i = i as usize;
             assert!(i < count, "a path of this wave");
             let onward = &onward[i];
-            let streams = &self.room.starts[onward.path as usize];
-            block.key = streams.key;
-            let counter = [streams.pixel.sensor, streams.pixel.index, streams.sample, WALK];
+            let (pixel, sample) = self.room.starts[onward.path as usize];
+            let counter = [pixel.sensor, pixel.index, sample, WALK];
             for k in 0..4 {
                 block.counters[k][lane] = counter[k];
             }
@@ -132,7 +132,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             if block.alive[lane] == 0 {
                 continue;
             }
-            let start = &self.room.starts[block.path[lane] as usize].walk();
+            let start = &self.streams(block.path[lane]).walk();
             let mut sampler = start.after(block.drawn[lane]);
             let origin = block.leave(lane, Block::lane(&block.incoming, lane).each(|x| -x));
             let drawn = light_sample(scene, origin, &mut sampler);

@@ -18,7 +18,8 @@ use crate::each::EachEntry;
 use crate::resident::layout::{BsdfRecord, LightRecord, NONE, bsdf, light};
 use crate::transport::mode::GATHER;
 use crate::transport::number::rgb::Rgb;
-use crate::transport::rays::pixel::SampledRays;
+use crate::transport::rays::pixel::{Pixel, SampledRays};
+use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Streams, along, dot};
 use crate::transport::scene::area_light::area_pdf;
 use crate::transport::scene::batch::images::is_image;
@@ -161,7 +162,9 @@ struct Side {
 pub struct Room {
     /// Front and back of each BSDF.
     sides: Vec<[Side; 2]>,
-    starts: Vec<Streams>,
+    key: Key,
+    /// The pixel of each, and its sample.
+    starts: Vec<(Pixel, u32)>,
     /// The derivatives by the radiances of paths; none in a primal pass.
     d_radiance: Vec<[f32; 3]>,
     /// What each path has gathered, and whether nothing has scattered it.
@@ -274,8 +277,10 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             rays,
             onward,
             starts: all,
+            key,
             ..
         } = &mut *self.room;
+        *key = starts.key;
         let SampledRays {
             origins,
             directions,
@@ -304,7 +309,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             pdf: 0.0,
             smooth: false,
         }));
-        all.extend((0..count).map(|lane| starts.streams(lane)));
+        all.extend((0..count).map(|lane| (starts.pixel(lane), starts.of.samples[lane])));
     }
 
     /// The same, with the derivatives by what the pixels get of them.
@@ -567,6 +572,17 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         self.room.shadows.push(shadow);
         if MODE == GATHER && self.keeps && self.lights_wanted {
             self.room.shining.push(shining);
+        }
+    }
+
+    /// The random numbers of a path.
+    #[inline(always)]
+    fn streams(&self, path: u32) -> Streams {
+        let (pixel, sample) = self.room.starts[path as usize];
+        Streams {
+            key: self.room.key,
+            pixel,
+            sample,
         }
     }
 
