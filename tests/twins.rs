@@ -286,6 +286,10 @@ const RUST_ONLY: &[(&str, &str)] = &[
     ("transport/scene/batch/", "lanes of vectors, which a GPU has by itself"),
     ("transport/paths/wave/", "lanes of vectors, which a GPU has by itself"),
     ("transport/paths/packet", "a GPU follows paths together by itself"),
+    (
+        "transport/paths/starts",
+        "rays of samples side by side, which a GPU makes by itself",
+    ),
     ("transport/paths/flights", "lanes of vectors, which a GPU has by itself"),
     (
         "transport/paths/random_walks",
