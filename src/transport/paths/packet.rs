@@ -293,8 +293,9 @@ pub fn gather_together<F: Fields<f32>, P: Pilot, T: Copy>(
 /// What the adjoint of a ray starts from: the ray, its medium and its random numbers, and the derivative by its radiance.
 type AdjointBeginning = ((Ray, u32, Streams), [f32; 3]);
 
-/// [`backpropagate`](super::volpath::backpropagate) of the rays that `feed` begins, each with the derivative by its pixel's radiance for one sample; `caches`,
-/// `notes` and `room` are memory to be used again, `room` in one pass. Calls `done` with what each path has gathered, and what its replay has left of it.
+/// [`backpropagate`](super::volpath::backpropagate) of the rays that `feed` begins, each with the derivative by what its pixel gets of a
+/// sample; `caches`, `notes` and `room` are memory to be used again, `room` in one pass. Calls `done` with what each path has
+/// gathered, and what its replay has left of it.
 #[allow(
     clippy::too_many_arguments,
     reason = "they are what the adjoints of several paths consist of"
@@ -312,15 +313,14 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
 ) {
     if is_among_surfaces(scene) {
         let mut wave = Wave::new(scene, fields, sink, room);
-        feed(&mut |d_radiance, starts| wave.begin_adjoint(starts, d_radiance));
+        feed(&mut |d_pixel, starts| wave.begin_adjoint(starts, d_pixel));
         wave.backpropagate(pilot);
         let all = room.gathered.iter().zip(&room.left);
         return all.for_each(|(first, left)| done(first, left));
     }
     let mut rays = Vec::new();
-    feed(&mut |d_radiance, starts| {
-        for (lane, d) in d_radiance.iter().enumerate() {
-            let d = d.each(|d| d * starts.rays.weights[lane]);
+    feed(&mut |d_pixel, starts| {
+        for (lane, d) in starts.by_radiance(d_pixel).enumerate() {
             rays.push(((starts.ray(lane), starts.medium, starts.streams(lane)), d));
         }
     });

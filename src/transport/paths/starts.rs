@@ -1,5 +1,6 @@
 //! How paths begin: with the camera rays of samples, side by side.
 
+use crate::each::EachEntry;
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Pixel, SampledRays, Samples};
 use crate::transport::rays::random::Key;
@@ -46,6 +47,13 @@ impl Starts {
         (starts.count, starts.medium, starts.of.sensor) = (1, medium, streams.pixel.sensor);
         (starts.of.pixels[0], starts.of.samples[0]) = (streams.pixel.index, streams.sample);
         starts
+    }
+
+    /// The derivatives by the radiances of the rays, from those by what pixels get of a sample.
+    #[inline]
+    pub fn by_radiance(&self, d_pixel: &[[f32; 3]]) -> impl Iterator<Item = [f32; 3]> {
+        let all = d_pixel.iter().zip(&self.rays.weights);
+        all.map(|(d, weight)| d.each(|d| d * weight))
     }
 
     /// A lane's ray.

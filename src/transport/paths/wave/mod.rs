@@ -6,29 +6,27 @@
 mod alone;
 pub mod block;
 mod blocks;
+mod light;
 mod scores;
 pub mod shading;
 
-use super::next_event::{SHADOW, mis};
 use super::packet::Pilot;
 use super::path_state::Gathered;
 use super::replay_cache::CACHED;
 use super::starts::Starts;
 use crate::each::EachEntry;
-use crate::resident::layout::{BsdfRecord, LightRecord, NONE, bsdf, light};
+use crate::resident::layout::{BsdfRecord, LightRecord, NONE, bsdf};
 use crate::transport::mode::GATHER;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::pixel::{Pixel, SampledRays};
 use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{Streams, along, dot};
-use crate::transport::scene::area_light::area_pdf;
 use crate::transport::scene::batch::images::is_image;
 use crate::transport::scene::batch::{Hits, LANES, Rays, Seen};
 use crate::transport::scene::bsdf::textures;
-use crate::transport::scene::light::{Drawn, envmap_pdf, light_adjoint, light_value};
+use crate::transport::scene::light::Drawn;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
-use crate::transport::scene::shape::{Hit, SurfacePoint};
-use crate::transport::scene::sky::{sky_adjoint, sky_value};
+use crate::transport::scene::shape::Hit;
 use alone::Alone;
 use block::{Block, Kind, Lanes3};
 use shading::Lamps;
@@ -314,9 +312,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
 
     /// The same, with the derivatives by what the pixels get of them.
     pub(super) fn begin_adjoint(&mut self, starts: &Starts, d_pixel: &[[f32; 3]]) {
-        for (d, weight) in d_pixel.iter().zip(&starts.rays.weights) {
-            self.room.d_radiance.push(d.each(|d| d * weight));
-        }
+        self.room.d_radiance.extend(starts.by_radiance(d_pixel));
         self.begin(starts);
     }
 
@@ -359,30 +355,6 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         std::mem::swap(&mut self.room.rays, &mut self.room.next_rays);
         std::mem::swap(&mut self.room.onward, &mut self.room.next_onward);
         self.room.next_onward.clear();
-    }
-
-    /// Before the last edge of paths, which nothing scatters at its end: gathers the background, for which it does not matter what
-    /// else is met, and drops all rays but those that would meet a shape that shines.
-    fn leave_light_alone<const MODE: u8>(&mut self, pilot: &impl Pilot) {
-        let (scene, count) = (self.scene, self.room.onward.len());
-        if scene.has_background() {
-            pilot.cast(scene, &self.room.rays, count, &mut self.room.blocked);
-            let blocked = &self.room.blocked;
-            self.room
-                .escaped
-                .extend((0..count as u32).filter(|i| blocked[*i as usize] == 0));
-            self.escape::<MODE>(pilot);
-        }
-        if let Some(shapes) = self.lamps.shapes.as_ref().filter(|shapes| !shapes.is_empty()) {
-            pilot.meet(scene, shapes, &self.room.rays, count, &mut self.room.blocked);
-            for i in 0..count {
-                if self.room.blocked[i] != 0 {
-                    let (origin, direction) = (self.room.rays.origin(i), self.room.rays.direction(i));
-                    self.go_on(self.room.onward[i], origin, direction);
-                }
-            }
-        }
-        self.take_next();
     }
 
     /// Scatters the paths of queues, block by block. Each is prepared before the one in front of it is shaded.
@@ -464,117 +436,6 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         self.depth = seen;
     }
 
-    /// Adds the background's radiance along rays that meet nothing, weighted by MIS against next-event estimation.
-    fn escape<const MODE: u8>(&mut self, pilot: &impl Pilot) {
-        let scene = self.scene;
-        let escaped = std::mem::take(&mut self.room.escaped);
-        for &i in &escaped {
-            self.room.straight[self.room.onward[i as usize].path as usize] = self.depth == 0;
-        }
-        match &self.lamps.map {
-            _ if !scene.has_background() => {}
-            None => {
-                for &i in &escaped {
-                    let direction = self.room.rays.direction(i as usize);
-                    let radiance = sky_value(scene, self.fields, direction);
-                    self.gain_sky::<MODE>(i as usize, radiance, envmap_pdf(scene, direction));
-                }
-            }
-            Some(map) => {
-                let Room {
-                    rays, directions, seen, ..
-                } = &mut *self.room;
-                directions.clear();
-                for group in escaped.chunks(LANES) {
-                    let of_lane = |lane| rays.direction(*group.get(lane).unwrap_or(&group[0]) as usize);
-                    let mut all = [[0.0; LANES]; 3];
-                    for lane in 0..LANES {
-                        Block::put(&mut all, lane, of_lane(lane));
-                    }
-                    directions.push(all);
-                }
-                // Rays from the camera have no pdf to be weighted against.
-                pilot.look_up(scene, map, directions, self.depth > 0, seen);
-                for (k, &i) in escaped.iter().enumerate() {
-                    let (seen, lane) = (&self.room.seen[k / LANES], k % LANES);
-                    let (radiance, pdf) = (Rgb(Block::lane(&seen.radiance, lane)), seen.pdf[lane]);
-                    self.gain_sky::<MODE>(i as usize, radiance, pdf);
-                }
-            }
-        }
-        self.room.escaped = escaped;
-        self.room.escaped.clear();
-    }
-
-    /// Adds the radiance behind the scene; `pdf` is that of drawing its direction.
-    #[inline(always)]
-    fn gain_sky<const MODE: u8>(&mut self, i: usize, radiance: Rgb<f32>, pdf: f32) {
-        let (scene, onward) = (self.scene, self.room.onward[i]);
-        let weight = match onward.smooth && scene.settings.lights > 0 {
-            true => mis(onward.pdf, pdf),
-            false => 1.0,
-        };
-        self.gain::<MODE>(onward.path, Rgb(onward.beta) * (radiance * weight), onward.zeros);
-        if MODE == GATHER && self.keeps && self.lights_wanted {
-            let d = onward
-                .zeros
-                .alive(self.d_radiance(onward.path) * Rgb(onward.beta) * weight);
-            sky_adjoint(scene, self.fields, self.room.rays.direction(i), d, &mut self.sink);
-        }
-    }
-
-    /// Adds the emission of a surface, likewise.
-    fn meet_light<const MODE: u8>(&mut self, i: usize, record: &LightRecord) {
-        let (scene, onward, direction) = (self.scene, self.room.onward[i], self.room.rays.direction(i));
-        let Some(hit) = self.room.hits.get(i) else { return };
-        let mut weight = 1.0;
-        if onward.smooth && scene.settings.lights > 0 {
-            weight *= mis(onward.pdf, area_pdf(scene, onward.scattered_at, direction, &hit));
-        }
-        let radiance = light_value(scene, self.fields, record, &hit.point);
-        self.gain::<MODE>(onward.path, Rgb(onward.beta) * (radiance * weight), onward.zeros);
-        if MODE == GATHER && self.keeps && self.lights_wanted {
-            let factor = Rgb::splat(weight);
-            let d = onward
-                .zeros
-                .alive(self.d_radiance(onward.path) * Rgb(onward.beta) * factor);
-            light_adjoint(scene, self.fields, record, &hit.point, d, &mut self.sink);
-        }
-    }
-
-    /// The derivative by a path's radiance.
-    #[inline(always)]
-    fn d_radiance(&self, path: u32) -> Rgb<f32> {
-        Rgb(self.room.d_radiance[path as usize])
-    }
-
-    /// Adds to what a path has gathered.
-    #[inline(always)]
-    fn gain<const MODE: u8>(&mut self, path: u32, value: Rgb<f32>, zeros: Zeros) {
-        self.room.gathered[path as usize].add::<MODE>(value, zeros.counts());
-        if MODE == GATHER && self.keeps {
-            self.room.gains.push(Gain { path, value, zeros });
-        }
-    }
-
-    /// Appends a shadow ray.
-    #[inline(always)]
-    fn cast_shadow<const MODE: u8>(
-        &mut self,
-        shadow: Shadow,
-        shining: Shining,
-        origin: [f32; 3],
-        direction: [f32; 3],
-        distance: f32,
-    ) {
-        let place = self.room.shadows.len();
-        self.room.shadow_rays.put(place, origin, direction, distance * SHADOW);
-        self.room.shadows.push(shadow);
-        if MODE == GATHER && self.keeps && self.lights_wanted {
-            self.room.shining.push(shining);
-        }
-    }
-
     /// The random numbers of a path.
     #[inline(always)]
     fn streams(&self, path: u32) -> Streams {
@@ -592,65 +453,6 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         let place = self.room.next_onward.len();
         self.room.next_rays.put(place, origin, direction, f32::INFINITY);
         self.room.next_onward.push(onward);
-    }
-
-    /// Traces the shadow rays, and adds what arrives.
-    fn settle_shadows<const MODE: u8>(&mut self, pilot: &impl Pilot) {
-        let mut shadows = std::mem::take(&mut self.room.shadows);
-        pilot.cast(
-            self.scene,
-            &self.room.shadow_rays,
-            shadows.len(),
-            &mut self.room.blocked,
-        );
-        let first_block = self.room.marks.last().map_or(0, |mark| mark.blocks);
-        for (k, shadow) in shadows.iter().enumerate() {
-            if self.room.blocked[k] != 0 {
-                continue;
-            }
-            self.gain::<MODE>(shadow.path, shadow.value, shadow.zeros);
-            if MODE != GATHER || !self.keeps {
-                continue;
-            }
-            if self.lights_wanted {
-                let shining = self.room.shining[k];
-                self.send_light(shadow, &shining, self.room.shadow_rays.direction(k));
-            }
-            match shadow.vertex {
-                Vertex::Unwanted => {}
-                Vertex::Lane(block, lane) => self.room.blocks[block as usize].arrived |= 1 << lane,
-                Vertex::Alone(place) => self.send_alone(place, self.room.shadow_rays.direction(k)),
-            }
-        }
-        shadows.clear();
-        self.room.shadows = shadows;
-        self.room.points.clear();
-        self.room.shining.clear();
-        if MODE == GATHER && self.keeps {
-            self.send_lit(pilot, first_block);
-        }
-    }
-
-    /// Sends the derivative by the radiance of a light that was drawn.
-    fn send_light(&mut self, shadow: &Shadow, shining: &Shining, direction: [f32; 3]) {
-        let (scene, record) = (self.scene, &self.scene.lights[shining.light as usize]);
-        let d_beta = self.d_radiance(shadow.path) * shining.beta;
-        let d = shadow.zeros.alive(d_beta * shining.factor);
-        if record.kind == light::ENVMAP {
-            return sky_adjoint(scene, self.fields, direction, d, &mut self.sink);
-        }
-        let point = match shining.point {
-            NONE => SurfacePoint::new([0.0; 3], [0.0; 2]),
-            point => self.room.points[point as usize].point,
-        };
-        light_adjoint(scene, self.fields, record, &point, d, &mut self.sink);
-    }
-
-    /// The derivative by a BSDF's value for a light that was drawn.
-    #[inline(always)]
-    fn by_value(&self, path: u32, beta: Rgb<f32>, zeros: Zeros, weight: f32, radiance: Rgb<f32>) -> Rgb<f32> {
-        let arrived = Rgb::splat(weight) * radiance;
-        zeros.alive(self.d_radiance(path) * beta * arrived)
     }
 
     /// What a path meets.
