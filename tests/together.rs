@@ -21,7 +21,7 @@ use prbopt::transport::paths::starts::{Begin, Starts};
 use prbopt::transport::paths::volpath::{backpropagate, gather};
 use prbopt::transport::paths::walk_notes::{Run, WalkNotes, send_noted};
 use prbopt::transport::paths::wave::Room;
-use prbopt::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
+use prbopt::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES, Vertices};
 use prbopt::transport::paths::wave::shading::{Lamps, prepare, shade, slopes};
 use prbopt::transport::scene::batch::images::{Texels, image_together, texels_together};
 use prbopt::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, meeting_together, nearest_together};
@@ -65,11 +65,11 @@ impl Pilot for Plain {
         prepare(scene, lamps, block);
     }
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
-        self.2.set(self.2.get() + block.count);
+        self.2.set(self.2.get() + block.at.count);
         shade(scene, lamps, mode, block);
     }
 
-    fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, all: &mut [Lanes3; TEXTURES]) {
+    fn slopes(&self, block: &Vertices, wo: &Lanes3, d: &Lanes3, all: &mut [Lanes3; TEXTURES]) {
         slopes(block, wo, d, all);
     }
 

@@ -7,8 +7,11 @@
 //! - `rows + 1` cumulated probabilities of the rows of cells,
 //! - for each row `columns + 1` cumulated probabilities of its cells,
 //! - the weights of all texels, row by row,
-//! - for each row its landmarks, which are every sixteenth of the cumulated probabilities of its cells, from the sixteenth on:
-//!   a search that begins among them touches one or two lines of the cache of the row itself.
+//! - a guide to the rows, then one to the cells of each row: between which bins to search for a number.
+//!
+//! A guide divides the numbers from 0 to 1 into parts, a power of two of them, so that a number's part is exact. Its entries are the
+//! bins that contain the first numbers of the parts, then the last bin, as the bits of whole numbers: a number's bin is between those of its own part
+//! and the next one.
 
 use crate::each::EachEntry;
 use rayon::prelude::*;
@@ -27,25 +30,37 @@ pub fn cells(size: [u32; 2]) -> [usize; 2] {
     [size[0] as usize, size[1].max(2) as usize - 1]
 }
 
-/// Cumulated probabilities from one landmark to the next: a line of the cache.
-pub const STRIDE: usize = 16;
+/// Cells of a row that its guide has a part for: a line of the cache.
+const CELLS_A_PART: usize = 16;
 
-/// Landmarks among the cumulated probabilities of `columns`.
+/// Parts of the guide to so many rows.
 #[inline(always)]
-pub fn landmarks(columns: usize) -> usize {
-    (columns - 1) / STRIDE
+pub fn parts_of_rows(rows: usize) -> usize {
+    rows.next_power_of_two()
 }
 
-/// Where the first row's landmarks begin.
+/// Parts of the guide to the cells of a row.
 #[inline(always)]
-pub fn first_landmark(size: [u32; 2]) -> usize {
+pub fn parts_of_row(columns: usize) -> usize {
+    columns.div_ceil(CELLS_A_PART).next_power_of_two()
+}
+
+/// Where the guide to the rows begins.
+#[inline(always)]
+pub fn guide_to_rows(size: [u32; 2]) -> usize {
     first_weight(size) + size[0] as usize * size[1] as usize
+}
+
+/// Where the guide to the cells of a row begins.
+#[inline(always)]
+pub fn guide_to_row(size: [u32; 2], row: usize) -> usize {
+    let [columns, rows] = cells(size);
+    guide_to_rows(size) + parts_of_rows(rows) + 1 + row * (parts_of_row(columns) + 1)
 }
 
 /// Entries of the table of a map of `size` texels.
 pub fn table_len(size: [u32; 2]) -> usize {
-    let [columns, rows] = cells(size);
-    first_landmark(size) + rows * landmarks(columns)
+    guide_to_row(size, cells(size)[1])
 }
 
 /// Where in a table of `columns` and `rows` of cells the cumulated probabilities of a row begin.
@@ -88,13 +103,24 @@ pub fn environment_table(size: [u32; 2], data: &[f32], compensated: bool) -> Vec
     cumulate(of_rows.iter().copied(), marginal);
     table.extend(weights);
     table.reserve_exact(table_len(size) - table.len());
+    push_guide(&mut table, 0, rows, parts_of_rows(rows));
     for y in 0..rows {
-        let first = first_of_row(size, y);
-        for k in 1..=landmarks(columns) {
-            table.push(table[first + STRIDE * k]);
-        }
+        push_guide(&mut table, first_of_row(size, y), columns, parts_of_row(columns));
     }
     table
+}
+
+/// Appends the guide to `bins` whose cumulated probabilities begin at `first`.
+fn push_guide(table: &mut Vec<f32>, first: usize, bins: usize, parts: usize) {
+    let mut bin = 0;
+    for part in 0..parts {
+        let u = part as f32 / parts as f32;
+        while bin + 1 < bins && table[first + bin + 1] <= u {
+            bin += 1;
+        }
+        table.push(f32::from_bits(bin as u32));
+    }
+    table.push(f32::from_bits(bins as u32 - 1));
 }
 
 /// The weight of each texel, in units of the map's mean.
@@ -163,21 +189,37 @@ mod tests {
         let mut table = shares(cells.iter().map(|row| row.iter().sum()).collect());
         cells.into_iter().for_each(|row| table.extend(shares(row)));
         table.extend(weights.concat());
-        for y in 0..rows {
-            let row = rows + 1 + y * (columns + 1);
-            let landmarks: Vec<f64> = (1..columns).filter(|n| n % 16 == 0).map(|n| table[row + n]).collect();
-            table.extend(landmarks);
-        }
         table
     }
 
     fn check(size: [u32; 2], data: &[f32], weights: &[Vec<f64>]) {
         let (found, expected) = (environment_table(size, data, false), expected(weights));
-        assert_eq!((found.len(), table_len(size)), (expected.len(), expected.len()));
+        assert_eq!((found.len(), guide_to_rows(size)), (table_len(size), expected.len()));
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
             assert!(
                 (f64::from(*found) - expected).abs() < 1e-6,
                 "{size:?} {i}: {found}, not {expected}"
+            );
+        }
+    }
+
+    /// Checks that each number's bin is between those that a guide names.
+    fn check_guide(table: &[f32], first: usize, bins: usize, [guide, parts]: [usize; 2]) {
+        for i in 0..1000 {
+            let u = i as f32 / 1000.0;
+            let bin = (0..bins)
+                .filter(|bin| table[first + bin] <= u)
+                .max()
+                .expect("the first");
+            let part = guide + (u * parts as f32) as usize;
+            let [low, high] = [0, 1].each(|k| table[part + k].to_bits() as usize);
+            assert!(
+                (low..=high).contains(&bin),
+                "{u} is in {bin}, not {low} to {high} of {bins}"
+            );
+            assert!(
+                table[first + low] <= (part - guide) as f32 / parts as f32,
+                "{u}: {low} is too far"
             );
         }
     }
@@ -199,23 +241,25 @@ mod tests {
             (cells([3, 3]), first_of_row([3, 3], 0), first_of_row([3, 3], 1)),
             ([3, 2], 3, 7)
         );
-        assert_eq!((first_weight([3, 3]), table_len([3, 3])), (11, 20));
+        assert_eq!(
+            (first_weight([3, 3]), guide_to_rows([3, 3]), table_len([3, 3])),
+            (11, 20, 27)
+        );
     }
 
-    /// Of 16 cells none is a landmark, of 17 the last, of 33 two; all rows have as many.
+    /// A guide has a part for sixteen cells, or a power of two more of them, and for each row one or more.
     #[test]
-    fn wide_maps_have_landmarks() {
-        for (width, landmarks) in [(16, 0), (17, 1), (32, 1), (33, 2)] {
-            let values: Vec<f32> = (0..3 * width).map(|i| ((7 * i) % 5) as f32 + 0.5).collect();
+    fn guides_lead_to_bins() {
+        for (width, parts) in [(1, 1), (16, 1), (17, 2), (32, 2), (33, 4), (200, 16)] {
+            let values: Vec<f32> = (0..6 * width).map(|i| ((7 * i) % 5) as f32 + 0.5).collect();
             let data = grey(&values);
-            let size = [width as u32, 3];
-            assert_eq!(table_len(size), first_weight(size) + 3 * width + 2 * landmarks);
-            let weights = texel_weights(size, &data, false);
-            let rows: Vec<Vec<f64>> = weights
-                .chunks(width)
-                .map(|row| row.iter().map(|w| f64::from(*w)).collect())
-                .collect();
-            check(size, &data, &rows);
+            let size = [width as u32, 6];
+            assert_eq!(table_len(size), first_weight(size) + 6 * width + 9 + 5 * (parts + 1));
+            let table = environment_table(size, &data, false);
+            check_guide(&table, 0, 5, [guide_to_rows(size), 8]);
+            for y in 0..5 {
+                check_guide(&table, first_of_row(size, y), width, [guide_to_row(size, y), parts]);
+            }
         }
     }
 
@@ -259,7 +303,9 @@ mod tests {
     #[test]
     fn a_compensated_map_is_drawn_by_what_exceeds_its_mean() {
         let floor = (1.0f64 / 256.0) as f32;
-        let weights = |values: &[f32]| environment_table([4, 1], &grey(values), true)[first_weight([4, 1])..].to_vec();
+        let weights = |values: &[f32]| {
+            environment_table([4, 1], &grey(values), true)[first_weight([4, 1])..guide_to_rows([4, 1])].to_vec()
+        };
         let sine = POLE as f32;
         let expected = [0.0, 0.0, 0.0, 1.0].map(|w: f32| (w + floor) * sine);
         for (found, expected) in weights(&[1.0, 2.0, 3.0, 6.0]).iter().zip(expected) {

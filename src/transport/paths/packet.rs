@@ -15,7 +15,7 @@ use super::tracking::{Flight, alters};
 use super::vertex::Vertex;
 use super::volpath::{Met, Segment, Walk};
 use super::walk_notes::{Run, UNNOTED, WalkNotes, Walked};
-use super::wave::block::{Block, Lanes, Lanes3, TEXTURES};
+use super::wave::block::{Block, Lanes, Lanes3, TEXTURES, Vertices};
 use super::wave::shading::Lamps;
 use super::wave::{Room, Wave, is_among_surfaces};
 use crate::each::EachEntry;
@@ -67,7 +67,7 @@ pub trait Pilot {
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block);
 
     /// The derivatives by the textures of a block, as `wave::shading::slopes` does.
-    fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]);
+    fn slopes(&self, block: &Vertices, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]);
 
     /// Follows the walkers until they end or fly out.
     fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send);
@@ -269,7 +269,7 @@ pub fn gather_together<F: Fields<f32>, P: Pilot, T: Copy>(
         });
         wave.run::<PRIMAL>(pilot, u32::MAX);
         for (i, own) in with.iter().enumerate() {
-            done(*own, weights[i], &room.gathered[i], room.straight[i]);
+            done(*own, weights[i], &room.paths.gathered[i], room.paths.straight[i]);
         }
         return;
     }
@@ -315,8 +315,7 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
         let mut wave = Wave::new(scene, fields, sink, room);
         feed(&mut |d_pixel, starts| wave.begin_adjoint(starts, d_pixel));
         wave.backpropagate(pilot);
-        let all = room.gathered.iter().zip(&room.left);
-        return all.for_each(|(first, left)| done(first, left));
+        return room.paths.replayed().for_each(|(first, left)| done(first, left));
     }
     let mut rays = Vec::new();
     feed(&mut |d_pixel, starts| {

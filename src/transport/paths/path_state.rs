@@ -60,10 +60,27 @@ impl<N: Number> Gathered<N> {
         }
     }
 
-    /// What a replay begins with: nothing is subtracted yet.
+    /// What a replay begins with: nothing is subtracted yet. Number by number, since copies of structures that hold arrays go by the
+    /// stack in pieces, and a processor waits for those.
     #[inline(always)]
-    pub(super) fn still_to_come(&self) -> Self {
-        Self { count: 0, ..*self }
+    pub(super) fn set_still_to_come(&mut self, gathered: &Self) {
+        for c in 0..3 {
+            self.radiance[c] = gathered.radiance[c];
+            self.radiance_low[c] = gathered.radiance_low[c];
+            self.radiance_but_zero[c] = gathered.radiance_but_zero[c];
+        }
+        self.count = 0;
+    }
+
+    /// Forgets everything, likewise.
+    #[inline(always)]
+    pub(super) fn clear(&mut self) {
+        for c in 0..3 {
+            self.radiance[c] = N::lift(0.0);
+            self.radiance_low[c] = N::lift(0.0);
+            self.radiance_but_zero[c] = N::lift(0.0);
+        }
+        self.count = 0;
     }
 
     /// Adds (a replay subtracts) a product with a throughput's factors but these numbers of zeros.

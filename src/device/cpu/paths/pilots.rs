@@ -7,7 +7,7 @@ use crate::transport::paths::flights::{Arrival, Departure, fly_side_by_side};
 use crate::transport::paths::packet::Pilot;
 use crate::transport::paths::random_walks::{Matter, Send, Walker, walk_side_by_side};
 use crate::transport::paths::walk_notes::{Run, WalkNotes, send_noted};
-use crate::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES};
+use crate::transport::paths::wave::block::{Block, Lanes, Lanes3, TEXTURES, Vertices};
 use crate::transport::paths::wave::shading::{Lamps, prepare, shade, slopes};
 use crate::transport::scene::batch::images::{Texels, image_together, texels_together};
 use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, meeting_together, nearest_together};
@@ -141,7 +141,7 @@ impl Kernel for Shade<'_> {
 }
 
 struct Slopes<'a> {
-    block: &'a Block,
+    block: &'a Vertices,
     wo: &'a Lanes3,
     d: &'a Lanes3,
     slopes: &'a mut [Lanes3; TEXTURES],
@@ -199,7 +199,7 @@ impl Kernel for FindTexels<'_> {
 }
 
 impl Pilot for Pilots {
-    fn slopes(&self, block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
+    fn slopes(&self, block: &Vertices, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
         self.0.run(Slopes { block, wo, d, slopes });
     }
 

@@ -1,11 +1,12 @@
 //! Vertices that are shaded one by one: those of BSDFs that have no lanes.
 
-use super::{Onward, Shadow, Shining, Vertex, Wave, Zeros};
+use super::edges::{Onward, Vertex, Zeros};
+use super::{Shining, Wave};
 use crate::each::EachEntry;
 use crate::resident::layout::{NONE, bsdf};
 use crate::transport::mode::{GATHER, PRIMAL};
 use crate::transport::number::rgb::Rgb;
-use crate::transport::paths::next_event::{drawn_radiance, mis};
+use crate::transport::paths::next_event::{SHADOW, drawn_radiance, mis};
 use crate::transport::paths::path_state::{PathState, is_faint};
 use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::bsdf::{Bsdf, BsdfSample, bsdf_is_wanted};
@@ -30,8 +31,8 @@ pub(super) struct Alone {
 impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// Scatters a path where it has met a surface: next-event estimation, then a new direction.
     pub(super) fn scatter_alone<const MODE: u8>(&mut self, i: usize) {
-        let (scene, fields, onward) = (self.scene, self.fields, self.room.onward[i]);
-        let incoming = self.room.rays.direction(i);
+        let (scene, fields, onward) = (self.scene, self.fields, self.room.edges.get(i));
+        let incoming = self.room.edges.rays.direction(i);
         let at = Interaction::new(scene, &self.hit(i), incoming);
         let bsdf = Bsdf::new(scene, fields, &at);
         if bsdf.is_black(MODE != PRIMAL) {
@@ -39,8 +40,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
         let wanted = MODE == GATHER && self.keeps && bsdf_is_wanted(scene, &at, &self.sink);
         let vertex = match wanted {
-            true => Vertex::Alone(self.room.alone.len() as u32),
-            false => Vertex::Unwanted,
+            true => Vertex::alone(self.room.alone.len()),
+            false => Vertex::UNWANTED,
         };
         let start = self.streams(onward.path).walk();
         let mut sampler = start.after(onward.drawn);
@@ -58,29 +59,22 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             }
             let radiance = drawn_radiance(scene, fields, &scene.lights[drawn.light as usize], &drawn);
             let (beta, factor) = (Rgb(onward.beta), value * weight);
-            let shadow = Shadow {
-                path: onward.path,
-                value: beta * (factor * radiance),
-                zeros: onward.zeros,
-                vertex,
-            };
-            let shining = Shining {
-                light: drawn.light,
-                point: self.room.points.len() as u32,
-                factor,
-                beta,
-            };
+            if MODE == GATHER && self.keeps && self.lights_wanted {
+                self.room.shining.push(Shining {
+                    light: drawn.light,
+                    point: self.room.points.len() as u32,
+                    factor,
+                    beta,
+                });
+            }
             if wanted {
                 by_value = self.by_value(onward.path, beta, onward.zeros, weight, radiance);
             }
             self.room.points.push(drawn);
-            self.cast_shadow::<MODE>(
-                shadow,
-                shining,
-                at.leave(drawn.direction),
-                drawn.direction,
-                drawn.distance,
-            );
+            let (origin, value) = (at.leave(drawn.direction), beta * (factor * radiance));
+            let far = drawn.distance * SHADOW;
+            let shadows = &mut self.room.shadows;
+            shadows.push(onward.path, value, onward.zeros, vertex, [origin, drawn.direction], far);
         }
         let turn = bsdf.sample(&mut sampler).map(|drawn| (drawn, bsdf.weight(&drawn)));
         if wanted {
@@ -111,17 +105,18 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             pdf: drawn.pdf,
             smooth: drawn.lobe == Lobe::Smooth,
         };
-        self.go_on(next, at.leave(drawn.direction), drawn.direction);
+        let origin = at.leave(drawn.direction);
+        self.room.next_edges.push(next, origin, drawn.direction);
     }
 
     /// Sends the derivatives by the BSDF's value for a light that was drawn in this direction, or keeps that by the reflectance of a
     /// plain one.
-    pub(super) fn send_alone(&mut self, place: u32, direction: [f32; 3]) {
-        let Alone { at, by_value: d, .. } = self.room.alone[place as usize];
+    pub(super) fn send_alone(&mut self, place: usize, direction: [f32; 3]) {
+        let Alone { at, by_value: d, .. } = self.room.alone[place];
         let bsdf = Bsdf::new(self.scene, self.fields, &at);
         let wo = at.to_local(direction);
         match bsdf.plain_slope(wo, d) {
-            Some(slope) => self.room.alone[place as usize].lit = slope,
+            Some(slope) => self.room.alone[place].lit = slope,
             None => bsdf.adjoint(wo, d, &mut self.sink),
         }
     }

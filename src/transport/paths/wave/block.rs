@@ -1,5 +1,6 @@
 //! Sixteen paths at vertices whose BSDFs are of one kind, side by side in the lanes of vectors.
 
+use super::edges::Zeros;
 use crate::each::EachEntry;
 use crate::resident::layout::{LeafRecord, NONE, leaf};
 use crate::transport::rays::random::Key;
@@ -53,133 +54,103 @@ impl Kind {
     }
 }
 
-/// Paths at their vertices: where they are, and what becomes of them. Lanes from `count` on repeat the first.
-#[derive(Debug, Clone)]
-pub struct Block {
+/// Sixteen vertices side by side: what derivatives by their textures need to know. Lanes from `count` on repeat the first.
+#[derive(Debug, Clone, Copy)]
+pub struct Vertices {
     pub kind: Kind,
     pub count: usize,
-    /// Segments so far, of all.
-    pub depth: u32,
     /// The path's place among those that are followed together.
     pub path: Lanes<u32>,
-    /// Its random numbers: the pass's key, sensor, pixel and sample, the first block, and how many are drawn.
+    pub beta: Lanes3,
+    pub zeros: Lanes<Zeros>,
+    pub p: Lanes3,
+    pub uv: [Lanes<f32>; 2],
+    pub triangle: Lanes<u32>,
+    pub weights: [Lanes<f32>; 2],
+    /// The leaf, and the values of its textures.
+    pub leaf: Lanes<u32>,
+    pub values: [Lanes3; TEXTURES],
+    /// The direction that the path comes from as the leaf sees it.
+    pub wi: Lanes3,
+    /// Of a light that was drawn: its direction as the leaf sees it, the weight of [`crate::transport::scene::light::Drawn`], then
+    /// times that of MIS, and its radiance.
+    pub light_wo: Lanes3,
+    pub light_weight: Lanes<f32>,
+    pub light_radiance: Lanes3,
+    /// The direction that the path is turned into as the leaf sees it, its pdf, and what the throughput is multiplied by.
+    pub wo: Lanes3,
+    pub pdf: Lanes<f32>,
+    pub weight: Lanes3,
+    /// 1 where there is such a direction.
+    pub turns: Lanes<u32>,
+}
+
+/// Paths at their vertices: where they are, and what becomes of them.
+#[derive(Debug, Clone)]
+pub struct Block {
+    pub at: Vertices,
+    /// Segments so far, of all.
+    pub depth: u32,
+    /// The random numbers of each: the pass's key, sensor, pixel and sample, the first block, and how many are drawn.
     pub key: Key,
     pub counters: [Lanes<u32>; 4],
     pub drawn: Lanes<u32>,
     /// The next ones, and with them cells of an environment map, where one may be drawn from.
     pub next: [Lanes<f32>; AHEAD],
     pub cells: DrawnCells,
-    pub beta: Lanes3,
-    pub zeros: [Lanes<u32>; 3],
     pub eta: Lanes<f32>,
     pub incoming: Lanes3,
-    pub p: Lanes3,
     pub normal: Lanes3,
     pub shading: Lanes3,
     pub clearance: Lanes<f32>,
-    pub uv: [Lanes<f32>; 2],
-    pub triangle: Lanes<u32>,
-    pub weights: [Lanes<f32>; 2],
-    /// The leaf, whether it is turned over, and the values of its textures.
-    pub leaf: Lanes<u32>,
+    /// Whether the leaf is turned over.
     pub turned: Lanes<u32>,
-    pub values: [Lanes3; TEXTURES],
     /// 1 where a path goes on so far.
     pub alive: Lanes<u32>,
-    /// The local frame, and the direction that the path comes from as the leaf sees it.
+    /// The local frame.
     pub s: Lanes3,
     pub t: Lanes3,
-    pub wi: Lanes3,
-    /// 1 where a light was drawn that may light the point: its index, where its shadow ray begins, its direction, also as the
-    /// leaf sees it, and its distance.
+    /// 1 where a light was drawn that may light the point: its index, where its shadow ray begins, its direction, its distance and
+    /// its pdf.
     pub lit: Lanes<u32>,
     pub light: Lanes<u32>,
     pub light_origin: Lanes3,
     pub light_direction: Lanes3,
-    pub light_wo: Lanes3,
     pub light_distance: Lanes<f32>,
-    /// The weight of [`crate::transport::scene::light::Drawn`], then times that of MIS, its pdf and its radiance.
-    pub light_weight: Lanes<f32>,
     pub light_pdf: Lanes<f32>,
-    pub light_radiance: Lanes3,
     /// The BSDF's value for it times the weight.
     pub light_factor: Lanes3,
-    /// The direction that the path is turned into, as the leaf sees it and in the world, and where it goes on.
-    pub wo: Lanes3,
+    /// The direction that the path is turned into, in the world, and where it goes on.
     pub direction: Lanes3,
     pub origin: Lanes3,
-    pub pdf: Lanes<f32>,
-    pub weight: Lanes3,
-    /// 1 where there is such a direction.
-    pub turns: Lanes<u32>,
     /// Throughput and its zeros afterwards.
     pub next_beta: Lanes3,
-    pub next_zeros: [Lanes<u32>; 3],
+    pub next_zeros: Lanes<Zeros>,
 }
 
-impl Block {
-    pub fn new() -> Self {
+impl Vertices {
+    const fn new() -> Self {
         let (none, zero, zeros) = ([0; LANES], [0.0; LANES], [[0.0; LANES]; 3]);
         Self {
             kind: Kind::Diffuse,
             count: 0,
-            depth: 0,
             path: none,
-            key: [0; 4],
-            counters: [none; 4],
-            drawn: none,
-            next: [zero; AHEAD],
-            cells: DrawnCells::NONE,
             beta: zeros,
-            zeros: [none; 3],
-            eta: zero,
-            incoming: zeros,
+            zeros: [Zeros::NONE; LANES],
             p: zeros,
-            normal: zeros,
-            shading: zeros,
-            clearance: zero,
             uv: [zero; 2],
             triangle: none,
             weights: [zero; 2],
             leaf: none,
-            turned: none,
             values: [zeros; TEXTURES],
-            alive: none,
-            s: zeros,
-            t: zeros,
             wi: zeros,
-            lit: none,
-            light: none,
-            light_origin: zeros,
-            light_direction: zeros,
             light_wo: zeros,
-            light_distance: zero,
             light_weight: zero,
-            light_pdf: zero,
             light_radiance: zeros,
-            light_factor: zeros,
             wo: zeros,
-            direction: zeros,
-            origin: zeros,
             pdf: zero,
             weight: zeros,
             turns: none,
-            next_beta: zeros,
-            next_zeros: [none; 3],
-        }
-    }
-
-    /// The vector of a lane.
-    #[inline(always)]
-    pub fn lane(of: &Lanes3, lane: usize) -> [f32; 3] {
-        [0, 1, 2].each(|a| of[a][lane])
-    }
-
-    /// Sets the vector of a lane.
-    #[inline(always)]
-    pub fn put(to: &mut Lanes3, lane: usize, v: [f32; 3]) {
-        for a in 0..3 {
-            to[a][lane] = v[a];
         }
     }
 
@@ -197,10 +168,59 @@ impl Block {
     #[inline(always)]
     pub fn point(&self, lane: usize) -> SurfacePoint {
         SurfacePoint {
-            p: Self::lane(&self.p, lane),
+            p: Block::lane(&self.p, lane),
             uv: [0, 1].each(|a| self.uv[a][lane]),
             triangle: self.triangle[lane],
             weights: [0, 1].each(|a| self.weights[a][lane]),
+        }
+    }
+}
+
+impl Block {
+    pub fn new() -> Self {
+        let (none, zero, zeros) = ([0; LANES], [0.0; LANES], [[0.0; LANES]; 3]);
+        Self {
+            at: Vertices::new(),
+            depth: 0,
+            key: [0; 4],
+            counters: [none; 4],
+            drawn: none,
+            next: [zero; AHEAD],
+            cells: DrawnCells::NONE,
+            eta: zero,
+            incoming: zeros,
+            normal: zeros,
+            shading: zeros,
+            clearance: zero,
+            turned: none,
+            alive: none,
+            s: zeros,
+            t: zeros,
+            lit: none,
+            light: none,
+            light_origin: zeros,
+            light_direction: zeros,
+            light_distance: zero,
+            light_pdf: zero,
+            light_factor: zeros,
+            direction: zeros,
+            origin: zeros,
+            next_beta: zeros,
+            next_zeros: [Zeros::NONE; LANES],
+        }
+    }
+
+    /// The vector of a lane.
+    #[inline(always)]
+    pub fn lane(of: &Lanes3, lane: usize) -> [f32; 3] {
+        [0, 1, 2].each(|a| of[a][lane])
+    }
+
+    /// Sets the vector of a lane.
+    #[inline(always)]
+    pub fn put(to: &mut Lanes3, lane: usize, v: [f32; 3]) {
+        for a in 0..3 {
+            to[a][lane] = v[a];
         }
     }
 
@@ -210,7 +230,7 @@ impl Block {
         let normal = Self::lane(&self.normal, lane);
         let (outwards, inwards) = (self.clearance[lane], -self.clearance[lane]);
         let step = std::hint::select_unpredictable(dot(normal, direction) < 0.0, inwards, outwards);
-        [0, 1, 2].each(|a| self.p[a][lane] + normal[a] * step)
+        [0, 1, 2].each(|a| self.at.p[a][lane] + normal[a] * step)
     }
 
     /// The next numbers of each path.

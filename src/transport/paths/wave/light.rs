@@ -1,10 +1,12 @@
 //! The light that paths of a wave gather: from behind the scene, from surfaces that they hit, and from lights that are drawn at
 //! their vertices, each with its derivatives.
 
-use super::super::next_event::{SHADOW, mis};
+use super::super::next_event::mis;
 use super::super::packet::Pilot;
 use super::block::Block;
-use super::{Gain, Room, Shadow, Shining, Vertex, Wave, Zeros};
+use super::edges::{Picked, Place, Zeros};
+use super::{Gain, Room, Shining, Wave};
+use crate::each::EachEntry;
 use crate::resident::layout::{LightRecord, NONE, light};
 use crate::transport::mode::GATHER;
 use crate::transport::number::rgb::Rgb;
@@ -19,9 +21,9 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// Before the last edge of paths, which nothing scatters at its end: gathers the background, for which it does not matter what
     /// else is met, and drops all rays but those that would meet a shape that shines.
     pub(super) fn leave_light_alone<const MODE: u8>(&mut self, pilot: &impl Pilot) {
-        let (scene, count) = (self.scene, self.room.onward.len());
+        let (scene, count) = (self.scene, self.room.edges.count);
         if scene.has_background() {
-            pilot.cast(scene, &self.room.rays, count, &mut self.room.blocked);
+            pilot.cast(scene, &self.room.edges.rays, count, &mut self.room.blocked);
             let blocked = &self.room.blocked;
             self.room
                 .escaped
@@ -29,11 +31,11 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             self.escape::<MODE>(pilot);
         }
         if let Some(shapes) = self.lamps.shapes.as_ref().filter(|shapes| !shapes.is_empty()) {
-            pilot.meet(scene, shapes, &self.room.rays, count, &mut self.room.blocked);
+            pilot.meet(scene, shapes, &self.room.edges.rays, count, &mut self.room.blocked);
             for i in 0..count {
                 if self.room.blocked[i] != 0 {
-                    let (origin, direction) = (self.room.rays.origin(i), self.room.rays.direction(i));
-                    self.go_on(self.room.onward[i], origin, direction);
+                    let Room { edges, next_edges, .. } = &mut *self.room;
+                    next_edges.push(edges.get(i), edges.rays.origin(i), edges.rays.direction(i));
                 }
             }
         }
@@ -45,29 +47,29 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         let scene = self.scene;
         let escaped = std::mem::take(&mut self.room.escaped);
         for &i in &escaped {
-            self.room.straight[self.room.onward[i as usize].path as usize] = self.depth == 0;
+            self.room.paths.straight[self.room.edges.path[i as usize] as usize] = self.depth == 0;
         }
         match &self.lamps.map {
             _ if !scene.has_background() => {}
             None => {
                 for &i in &escaped {
-                    let direction = self.room.rays.direction(i as usize);
+                    let direction = self.room.edges.rays.direction(i as usize);
                     let radiance = sky_value(scene, self.fields, direction);
                     self.gain_sky::<MODE>(i as usize, radiance, envmap_pdf(scene, direction));
                 }
             }
             Some(map) => {
                 let Room {
-                    rays, directions, seen, ..
+                    edges,
+                    directions,
+                    seen,
+                    ..
                 } = &mut *self.room;
                 directions.clear();
                 for group in escaped.chunks(LANES) {
-                    let of_lane = |lane| rays.direction(*group.get(lane).unwrap_or(&group[0]) as usize);
-                    let mut all = [[0.0; LANES]; 3];
-                    for lane in 0..LANES {
-                        Block::put(&mut all, lane, of_lane(lane));
-                    }
-                    directions.push(all);
+                    let mut places = [group[0]; LANES];
+                    places[..group.len()].copy_from_slice(group);
+                    directions.push(Picked::new(places).of_all(&edges.rays.direction));
                 }
                 // Rays from the camera have no pdf to be weighted against.
                 pilot.look_up(scene, map, directions, self.depth > 0, seen);
@@ -85,7 +87,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// Adds the radiance behind the scene; `pdf` is that of drawing its direction.
     #[inline(always)]
     pub(super) fn gain_sky<const MODE: u8>(&mut self, i: usize, radiance: Rgb<f32>, pdf: f32) {
-        let (scene, onward) = (self.scene, self.room.onward[i]);
+        let (scene, onward) = (self.scene, self.room.edges.get(i));
         let weight = match onward.smooth && scene.settings.lights > 0 {
             true => mis(onward.pdf, pdf),
             false => 1.0,
@@ -95,13 +97,14 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             let d = onward
                 .zeros
                 .alive(self.d_radiance(onward.path) * Rgb(onward.beta) * weight);
-            sky_adjoint(scene, self.fields, self.room.rays.direction(i), d, &mut self.sink);
+            sky_adjoint(scene, self.fields, self.room.edges.rays.direction(i), d, &mut self.sink);
         }
     }
 
     /// Adds the emission of a surface, likewise.
     pub(super) fn meet_light<const MODE: u8>(&mut self, i: usize, record: &LightRecord) {
-        let (scene, onward, direction) = (self.scene, self.room.onward[i], self.room.rays.direction(i));
+        let edges = &self.room.edges;
+        let (scene, onward, direction) = (self.scene, edges.get(i), edges.rays.direction(i));
         let Some(hit) = self.room.hits.get(i) else { return };
         let mut weight = 1.0;
         if onward.smooth && scene.settings.lights > 0 {
@@ -127,59 +130,38 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// Adds to what a path has gathered.
     #[inline(always)]
     pub(super) fn gain<const MODE: u8>(&mut self, path: u32, value: Rgb<f32>, zeros: Zeros) {
-        self.room.gathered[path as usize].add::<MODE>(value, zeros.counts());
+        self.room.paths.gathered[path as usize].add::<MODE>(value, zeros.counts());
         if MODE == GATHER && self.keeps {
             self.room.gains.push(Gain { path, value, zeros });
-        }
-    }
-
-    /// Appends a shadow ray.
-    #[inline(always)]
-    pub(super) fn cast_shadow<const MODE: u8>(
-        &mut self,
-        shadow: Shadow,
-        shining: Shining,
-        origin: [f32; 3],
-        direction: [f32; 3],
-        distance: f32,
-    ) {
-        let place = self.room.shadows.len();
-        self.room.shadow_rays.put(place, origin, direction, distance * SHADOW);
-        self.room.shadows.push(shadow);
-        if MODE == GATHER && self.keeps && self.lights_wanted {
-            self.room.shining.push(shining);
         }
     }
 
     /// Traces the shadow rays, and adds what arrives.
     pub(super) fn settle_shadows<const MODE: u8>(&mut self, pilot: &impl Pilot) {
         let mut shadows = std::mem::take(&mut self.room.shadows);
-        pilot.cast(
-            self.scene,
-            &self.room.shadow_rays,
-            shadows.len(),
-            &mut self.room.blocked,
-        );
+        pilot.cast(self.scene, &shadows.rays, shadows.count, &mut self.room.blocked);
         let first_block = self.room.marks.last().map_or(0, |mark| mark.blocks);
-        for (k, shadow) in shadows.iter().enumerate() {
+        for k in 0..shadows.count {
             if self.room.blocked[k] != 0 {
                 continue;
             }
-            self.gain::<MODE>(shadow.path, shadow.value, shadow.zeros);
+            let (path, zeros) = (shadows.path[k], shadows.zeros[k]);
+            self.gain::<MODE>(path, Rgb([0, 1, 2].each(|c| shadows.value[c][k])), zeros);
             if MODE != GATHER || !self.keeps {
                 continue;
             }
+            let direction = || shadows.rays.direction(k);
             if self.lights_wanted {
                 let shining = self.room.shining[k];
-                self.send_light(shadow, &shining, self.room.shadow_rays.direction(k));
+                self.send_light(path, zeros, &shining, direction());
             }
-            match shadow.vertex {
-                Vertex::Unwanted => {}
-                Vertex::Lane(block, lane) => self.room.blocks[block as usize].arrived |= 1 << lane,
-                Vertex::Alone(place) => self.send_alone(place, self.room.shadow_rays.direction(k)),
+            match shadows.vertex[k].get() {
+                Place::Unwanted => {}
+                Place::Lane(block, lane) => self.room.kept[block].arrived |= 1 << lane,
+                Place::Alone(place) => self.send_alone(place, direction()),
             }
         }
-        shadows.clear();
+        shadows.count = 0;
         self.room.shadows = shadows;
         self.room.points.clear();
         self.room.shining.clear();
@@ -189,10 +171,10 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     }
 
     /// Sends the derivative by the radiance of a light that was drawn.
-    pub(super) fn send_light(&mut self, shadow: &Shadow, shining: &Shining, direction: [f32; 3]) {
+    fn send_light(&mut self, path: u32, zeros: Zeros, shining: &Shining, direction: [f32; 3]) {
         let (scene, record) = (self.scene, &self.scene.lights[shining.light as usize]);
-        let d_beta = self.d_radiance(shadow.path) * shining.beta;
-        let d = shadow.zeros.alive(d_beta * shining.factor);
+        let d_beta = self.d_radiance(path) * shining.beta;
+        let d = zeros.alive(d_beta * shining.factor);
         if record.kind == light::ENVMAP {
             return sky_adjoint(scene, self.fields, direction, d, &mut self.sink);
         }

@@ -6,29 +6,29 @@
 mod alone;
 pub mod block;
 mod blocks;
+mod edges;
 mod light;
 mod scores;
 pub mod shading;
 
 use super::packet::Pilot;
-use super::path_state::Gathered;
 use super::replay_cache::CACHED;
 use super::starts::Starts;
 use crate::each::EachEntry;
-use crate::resident::layout::{BsdfRecord, LightRecord, NONE, bsdf};
+use crate::resident::layout::{BsdfRecord, LightRecord, NONE, bsdf, leaf};
 use crate::transport::mode::GATHER;
 use crate::transport::number::rgb::Rgb;
-use crate::transport::rays::pixel::{Pixel, SampledRays};
 use crate::transport::rays::random::Key;
-use crate::transport::rays::sampler::{Streams, along, dot};
+use crate::transport::rays::sampler::Streams;
 use crate::transport::scene::batch::images::is_image;
-use crate::transport::scene::batch::{Hits, LANES, Rays, Seen};
+use crate::transport::scene::batch::{Hits, LANES, Seen, facing};
 use crate::transport::scene::bsdf::textures;
 use crate::transport::scene::light::Drawn;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::Hit;
 use alone::Alone;
-use block::{Block, Kind, Lanes3};
+use block::{Block, Kind, Lanes3, Vertices};
+use edges::{Edges, Paths, Shadows, Zeros};
 use shading::Lamps;
 
 /// Whether paths of this scene can be followed so: among opaque surfaces that stand still, past no media.
@@ -45,44 +45,6 @@ pub fn is_among_surfaces(scene: &SceneView) -> bool {
 /// Lanes that look an image up one by one; more do so together.
 const FEW: u32 = 3;
 
-/// Whether none, one or more of the factors of a throughput are zero, for each channel. A byte each, since what is kept of a path
-/// decides how much memory a wave passes through.
-#[derive(Debug, Clone, Copy)]
-struct Zeros([u8; 3]);
-
-impl Zeros {
-    #[inline(always)]
-    fn of(counts: [u32; 3]) -> Self {
-        Self(counts.each(|count| count.min(2) as u8))
-    }
-
-    #[inline(always)]
-    fn counts(self) -> [u32; 3] {
-        self.0.each(u32::from)
-    }
-
-    /// The channels of `x` without a factor of zero; zero in the others.
-    #[inline(always)]
-    fn alive(self, x: Rgb<f32>) -> Rgb<f32> {
-        Rgb([0, 1, 2].each(|c| if self.0[c] == 0 { x[c] } else { 0.0 }))
-    }
-}
-
-/// A path on its way to the next surface, beside its ray.
-#[derive(Debug, Clone, Copy)]
-struct Onward {
-    /// Its place among those that are followed together, and how many random numbers are drawn.
-    path: u32,
-    drawn: u32,
-    beta: [f32; 3],
-    zeros: Zeros,
-    eta: f32,
-    /// Where and how it was scattered last.
-    scattered_at: [f32; 3],
-    pdf: f32,
-    smooth: bool,
-}
-
 /// Something that a path has gathered: the product with its throughput, whose zeros are left out.
 #[derive(Debug, Clone, Copy)]
 struct Gain {
@@ -98,16 +60,6 @@ type Queues = [Vec<(u32, Side)>; ALONE + 1];
 /// The queue of paths that are shaded one by one.
 const ALONE: usize = 2 * Kind::ALL.len();
 
-/// A light that is waiting for its shadow ray.
-#[derive(Debug, Clone, Copy)]
-struct Shadow {
-    path: u32,
-    /// What the path gains if the light arrives.
-    value: Rgb<f32>,
-    zeros: Zeros,
-    vertex: Vertex,
-}
-
 /// What derivatives by a light need to know of it.
 #[derive(Debug, Clone, Copy)]
 struct Shining {
@@ -119,19 +71,9 @@ struct Shining {
     beta: Rgb<f32>,
 }
 
-/// A vertex whose textures' derivatives are sought.
+/// Of which lanes of a block derivatives are sought.
 #[derive(Debug, Clone, Copy)]
-enum Vertex {
-    Unwanted,
-    /// A block and a lane.
-    Lane(u32, u32),
-    Alone(u32),
-}
-
-/// A block of which derivatives are sought.
-#[derive(Debug)]
 struct Kept {
-    block: Box<Block>,
     /// A bit for each lane whose derivatives are, and for each of these whose light has arrived.
     wanted: u32,
     arrived: u32,
@@ -150,6 +92,8 @@ struct Mark {
 struct Side {
     /// The first leaf, and in which queue paths wait for it.
     leaf: u32,
+    /// [`leaf::TURNED`] if that is turned over.
+    turned: u32,
     queue: u8,
     /// Whether derivatives by its textures are sought.
     wanted: bool,
@@ -161,35 +105,27 @@ pub struct Room {
     /// Front and back of each BSDF.
     sides: Vec<[Side; 2]>,
     key: Key,
-    /// The pixel of each, and its sample.
-    starts: Vec<(Pixel, u32)>,
+    pub(super) paths: Paths,
     /// The derivatives by the radiances of paths; none in a primal pass.
     d_radiance: Vec<[f32; 3]>,
-    /// What each path has gathered, and whether nothing has scattered it.
-    pub(super) gathered: Vec<Gathered<f32>>,
-    pub(super) straight: Vec<bool>,
-    /// What its replay has left.
-    pub(super) left: Vec<Gathered<f32>>,
-    rays: Rays,
-    onward: Vec<Onward>,
+    edges: Edges,
     hits: Hits,
     /// The places of rays that meet nothing, and, in vectors, their directions and what an environment map is there.
     escaped: Vec<u32>,
     directions: Vec<Lanes3>,
     seen: Vec<Seen>,
     queues: Queues,
-    next_rays: Rays,
-    next_onward: Vec<Onward>,
-    shadow_rays: Rays,
-    shadows: Vec<Shadow>,
+    next_edges: Edges,
+    shadows: Shadows,
     /// As many, where derivatives by lights are sought.
     shining: Vec<Shining>,
     points: Vec<Drawn>,
     blocked: Vec<u32>,
     gains: Vec<Gain>,
-    blocks: Vec<Kept>,
-    /// Blocks that nothing is kept in.
-    spare: Vec<Box<Block>>,
+    /// Blocks of which derivatives are sought: what is kept of each. The others' memory is used again while it is near.
+    kept: Vec<Kept>,
+    vertices: Vec<Vertices>,
+    blocks: Option<Box<[Block; 2]>>,
     alone: Vec<Alone>,
     marks: Vec<Mark>,
 }
@@ -197,29 +133,17 @@ pub struct Room {
 impl Room {
     /// Empties what a wave has left.
     fn clear(&mut self) {
-        self.starts.clear();
+        self.paths.count = 0;
         self.d_radiance.clear();
-        self.gathered.clear();
-        self.straight.clear();
-        self.left.clear();
-        self.onward.clear();
+        self.edges.count = 0;
         self.forget();
-    }
-
-    /// Makes room for the rays of so many paths.
-    #[inline(always)]
-    fn make_room(&mut self, count: usize) {
-        if count > self.rays.far.len() {
-            for rays in [&mut self.rays, &mut self.next_rays, &mut self.shadow_rays] {
-                rays.resize(2 * count);
-            }
-        }
     }
 
     /// Drops what a first walk has kept.
     fn forget(&mut self) {
         self.gains.clear();
-        self.spare.extend(self.blocks.drain(..).map(|kept| kept.block));
+        self.kept.clear();
+        self.vertices.clear();
         self.alone.clear();
         self.marks.clear();
     }
@@ -269,45 +193,13 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
 
     /// Adds paths.
     pub(super) fn begin(&mut self, starts: &Starts) {
-        let (first, count) = (self.room.onward.len(), starts.count);
-        self.room.make_room(first + count);
-        let Room {
-            rays,
-            onward,
-            starts: all,
-            key,
-            ..
-        } = &mut *self.room;
-        *key = starts.key;
-        let SampledRays {
-            origins,
-            directions,
-            nears,
-            fars,
-            ..
-        } = &starts.rays;
-        for a in 0..3 {
-            rays.direction[a][first..first + count].copy_from_slice(&directions[a][..count]);
-        }
-        for lane in 0..count {
-            let [o, d] = [origins, directions].each(|of| Block::lane(of, lane));
-            let origin = along(o, d, nears[lane]);
-            for a in 0..3 {
-                rays.origin[a][first + lane] = origin[a];
-            }
-            rays.far[first + lane] = fars[lane] - nears[lane];
-        }
-        onward.extend((first..first + count).map(|path| Onward {
-            path: path as u32,
-            drawn: 0,
-            beta: [1.0; 3],
-            zeros: Zeros([0; 3]),
-            eta: 1.0,
-            scattered_at: rays.origin(path),
-            pdf: 0.0,
-            smooth: false,
-        }));
-        all.extend((0..count).map(|lane| (starts.pixel(lane), starts.of.samples[lane])));
+        let end = self.room.edges.count + starts.count;
+        self.room.edges.make_room(end);
+        self.room.next_edges.make_room(end);
+        self.room.shadows.make_room(end);
+        self.room.key = starts.key;
+        self.room.paths.begin(starts);
+        self.room.edges.begin(starts);
     }
 
     /// The same, with the derivatives by what the pixels get of them.
@@ -318,18 +210,17 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
 
     /// Follows all paths until they end, or have this many edges.
     pub(super) fn run<const MODE: u8>(&mut self, pilot: &impl Pilot, edges: u32) {
-        self.room.gathered.resize(self.room.starts.len(), Gathered::nothing());
-        self.room.straight.resize(self.room.starts.len(), false);
         if self.depth >= self.scene.settings.max_depth {
             return;
         }
         let mut queues = std::mem::take(&mut self.room.queues);
-        let mut blocks = [(); 2].map(|()| self.room.spare.pop().unwrap_or_default());
-        while !self.room.onward.is_empty() && self.depth < edges {
+        let mut blocks = self.room.blocks.take().unwrap_or_default();
+        while self.room.edges.count > 0 && self.depth < edges {
             if self.depth > 0 && self.depth + 1 == self.scene.settings.max_depth && self.lamps.shapes.is_some() {
                 self.leave_light_alone::<MODE>(pilot);
             }
-            pilot.look(self.scene, &self.room.rays, self.room.onward.len(), &mut self.room.hits);
+            let Room { edges, hits, .. } = &mut *self.room;
+            pilot.look(self.scene, &edges.rays, edges.count, hits);
             queues.iter_mut().for_each(Vec::clear);
             self.arrive::<MODE>(pilot, &mut queues);
             self.scatter::<MODE>(pilot, &queues, &mut blocks);
@@ -340,25 +231,24 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             if MODE == GATHER && self.keeps {
                 self.room.marks.push(Mark {
                     gains: self.room.gains.len(),
-                    blocks: self.room.blocks.len(),
+                    blocks: self.room.kept.len(),
                     alone: self.room.alone.len(),
                 });
             }
             self.take_next();
         }
         self.room.queues = queues;
-        self.room.spare.extend(blocks);
+        self.room.blocks = Some(blocks);
     }
 
     /// Takes the rays that paths go on with.
     fn take_next(&mut self) {
-        std::mem::swap(&mut self.room.rays, &mut self.room.next_rays);
-        std::mem::swap(&mut self.room.onward, &mut self.room.next_onward);
-        self.room.next_onward.clear();
+        std::mem::swap(&mut self.room.edges, &mut self.room.next_edges);
+        self.room.next_edges.count = 0;
     }
 
     /// Scatters the paths of queues, block by block. Each is prepared before the one in front of it is shaded.
-    fn scatter<const MODE: u8>(&mut self, pilot: &impl Pilot, queues: &Queues, [ahead, block]: &mut [Box<Block>; 2]) {
+    fn scatter<const MODE: u8>(&mut self, pilot: &impl Pilot, queues: &Queues, [ahead, block]: &mut [Block; 2]) {
         let (mut ahead, mut block) = (ahead, block);
         let mut waiting = None;
         for (place, queue) in queues[..ALONE].iter().enumerate() {
@@ -386,21 +276,21 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
     pub(super) fn backpropagate(&mut self, pilot: &impl Pilot) {
         let edges = CACHED as u32;
         self.run::<GATHER>(pilot, edges);
-        if self.room.onward.is_empty() {
-            self.begin_replay();
+        if self.room.edges.count == 0 {
+            self.room.paths.begin_replay();
             return self.replay(pilot);
         }
-        let (rays, onward, depth) = (self.room.rays.clone(), self.room.onward.clone(), self.depth);
+        let (on_the_way, depth) = (self.room.edges.clone(), self.depth);
         self.keeps = false;
         self.run::<GATHER>(pilot, u32::MAX);
-        let gathered = self.room.gathered.clone();
-        (self.room.rays, self.room.onward, self.depth) = (rays, onward, depth);
+        let gathered = self.room.paths.gathered.clone();
+        (self.room.edges, self.depth) = (on_the_way, depth);
         self.keeps = true;
-        self.begin_replay();
+        self.room.paths.begin_replay();
         loop {
             self.replay(pilot);
-            if self.room.onward.is_empty() {
-                self.room.gathered = gathered;
+            if self.room.edges.count == 0 {
+                self.room.paths.gathered = gathered;
                 return;
             }
             self.room.forget();
@@ -413,23 +303,21 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
     fn arrive<const MODE: u8>(&mut self, pilot: &impl Pilot, queues: &mut Queues) {
         let scene = self.scene;
         let seen = self.depth + 1;
-        for i in 0..self.room.onward.len() {
+        for i in 0..self.room.edges.count {
             let surface = self.room.hits.surface[i];
             if surface == NONE {
                 self.room.escaped.push(i as u32);
                 continue;
             }
             let record = &scene.surfaces[surface as usize];
-            let direction = self.room.rays.direction(i);
-            if record.light != NONE && dot(direction, [0, 1, 2].each(|a| self.room.hits.normal[a][i])) < 0.0 {
+            let facing = self.room.hits.facing[i];
+            if record.light != NONE && facing & facing::OUTSIDE != 0 {
                 self.meet_light::<MODE>(i, &scene.lights[record.light as usize]);
             }
             if seen >= scene.settings.max_depth {
                 continue;
             }
-            let shading = [0, 1, 2].each(|a| self.room.hits.shading[a][i]);
-            let is_behind = dot(direction.each(|x| -x), shading) <= 0.0;
-            let side = self.room.sides[record.bsdf as usize][usize::from(is_behind)];
+            let side = self.room.sides[record.bsdf as usize][usize::from(facing & facing::BEHIND != 0)];
             queues[usize::from(side.queue)].push((i as u32, side));
         }
         self.escape::<MODE>(pilot);
@@ -439,20 +327,12 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
     /// The random numbers of a path.
     #[inline(always)]
     fn streams(&self, path: u32) -> Streams {
-        let (pixel, sample) = self.room.starts[path as usize];
+        let (pixel, sample) = self.room.paths.source(path as usize);
         Streams {
             key: self.room.key,
             pixel,
             sample,
         }
-    }
-
-    /// Appends a path's next ray.
-    #[inline(always)]
-    fn go_on(&mut self, onward: Onward, origin: [f32; 3], direction: [f32; 3]) {
-        let place = self.room.next_onward.len();
-        self.room.next_rays.put(place, origin, direction, f32::INFINITY);
-        self.room.next_onward.push(onward);
     }
 
     /// What a path meets.
@@ -477,6 +357,7 @@ fn sides<S: Sink<f32>>(scene: &SceneView, record: &BsdfRecord, sink: &S) -> [Sid
             .filter(fits);
         Side {
             leaf: first,
+            turned: leaf.map_or(0, |leaf| leaf.flags & leaf::TURNED),
             queue: kind.map_or(ALONE as u8, |kind| 2 * kind as u8 + u8::from(textures().any(is_image))),
             wanted,
         }

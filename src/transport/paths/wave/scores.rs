@@ -1,13 +1,14 @@
 //! The derivatives by textures that a wave sends: those by what lights drawn at vertices bring, in the first walk, and those by
 //! the factors of the throughput, in the replay, which knows what is still to come.
 
-use super::block::{Block, Kind, Lanes3, TEXTURES};
-use super::{FEW, Gain, Kept, Room, Wave, Zeros};
+use super::block::{Block, Kind, Lanes3, TEXTURES, Vertices};
+use super::edges::Zeros;
+use super::{FEW, Gain, Kept, Wave};
 use crate::each::EachEntry;
 use crate::transport::mode::REPLAY;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::paths::packet::Pilot;
-use crate::transport::paths::path_state::{Gathered, is_faint};
+use crate::transport::paths::path_state::is_faint;
 use crate::transport::scene::batch::LANES;
 use crate::transport::scene::batch::images::is_image;
 use crate::transport::scene::bsdf::diffuse::diffuse_adjoint;
@@ -26,8 +27,9 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// Sends the derivatives by the values, in the blocks from `first` on, for lights that have arrived. Those by reflectances wait for
     /// the replay, which sends others to the same texels.
     pub(super) fn send_lit(&mut self, pilot: &impl Pilot, first: usize) {
-        let blocks = std::mem::take(&mut self.room.blocks);
-        for Kept { block, arrived, .. } in &blocks[first..] {
+        let vertices = std::mem::take(&mut self.room.vertices);
+        for (block, i) in vertices[first..].iter().zip(first..) {
+            let arrived = self.room.kept[i].arrived;
             if block.kind == Kind::Diffuse {
                 continue;
             }
@@ -37,19 +39,19 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             }
             self.send_values(pilot, block, &block.light_wo, &sent);
         }
-        self.room.blocks = blocks;
+        self.room.vertices = vertices;
     }
 
     /// The derivative by a block's value for the light that was drawn.
     #[inline(always)]
-    fn by_lit_value(&self, block: &Block, lane: usize) -> Rgb<f32> {
-        let zeros = Zeros::of([0, 1, 2].each(|c| block.zeros[c][lane]));
+    fn by_lit_value(&self, block: &Vertices, lane: usize) -> Rgb<f32> {
+        let zeros = block.zeros[lane];
         let [beta, radiance] = [&block.beta, &block.light_radiance].each(|of| Rgb(Block::lane(of, lane)));
         self.by_value(block.path[lane], beta, zeros, block.light_weight[lane], radiance)
     }
 
     /// Sends the derivatives by the values of BSDFs that are not diffuse for the directions `wo` to their textures.
-    fn send_values(&mut self, pilot: &impl Pilot, block: &Block, wo: &Lanes3, sent: &Sent) {
+    fn send_values(&mut self, pilot: &impl Pilot, block: &Vertices, wo: &Lanes3, sent: &Sent) {
         let mut slopes = [[[0.0; LANES]; 3]; TEXTURES];
         if sent.lanes != 0 {
             pilot.slopes(block, wo, &sent.d, &mut slopes);
@@ -66,7 +68,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     }
 
     /// Sends derivatives by the reflectances of a block's diffuse surfaces to their textures.
-    fn send_reflectances(&mut self, pilot: &impl Pilot, block: &Block, sent: &Sent) {
+    fn send_reflectances(&mut self, pilot: &impl Pilot, block: &Vertices, sent: &Sent) {
         let mut left = sent.lanes;
         while left != 0 {
             let number = block.leaf[left.trailing_zeros() as usize % LANES];
@@ -98,27 +100,21 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
     }
 
-    /// Nothing is replayed yet.
-    pub(super) fn begin_replay(&mut self) {
-        let Room { gathered, left, .. } = &mut *self.room;
-        left.extend(gathered.iter().map(Gathered::still_to_come));
-    }
-
     /// The replay of what a first walk has kept.
     pub(super) fn replay(&mut self, pilot: &impl Pilot) {
-        let (gains, blocks, alone, marks) = (
+        let (gains, vertices, alone, marks) = (
             std::mem::take(&mut self.room.gains),
-            std::mem::take(&mut self.room.blocks),
+            std::mem::take(&mut self.room.vertices),
             std::mem::take(&mut self.room.alone),
             std::mem::take(&mut self.room.marks),
         );
         let (mut gain, mut block, mut single) = (0, 0, 0);
         for mark in &marks {
             for &Gain { path, value, zeros } in &gains[gain..mark.gains] {
-                self.room.left[path as usize].add::<REPLAY>(value, zeros.counts());
+                self.room.paths.left[path as usize].add::<REPLAY>(value, zeros.counts());
             }
-            for kept in &blocks[block..mark.blocks] {
-                self.send_turns(pilot, kept);
+            for (i, block) in (block..mark.blocks).zip(&vertices[block..]) {
+                self.send_turns(pilot, block, self.room.kept[i]);
             }
             for vertex in &alone[single..mark.alone] {
                 let Some((drawn, weight)) = vertex.turn else { continue };
@@ -129,21 +125,19 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             (gain, block, single) = (mark.gains, mark.blocks, mark.alone);
         }
         let room = &mut self.room;
-        (room.gains, room.blocks, room.alone, room.marks) = (gains, blocks, alone, marks);
+        (room.gains, room.vertices, room.alone, room.marks) = (gains, vertices, alone, marks);
     }
 
     /// Sends the derivatives by what the throughput was multiplied by at a block's vertices; where these are diffuse, also those for
     /// lights.
-    fn send_turns(&mut self, pilot: &impl Pilot, kept: &Kept) {
-        let Kept { block, wanted, arrived } = kept;
+    fn send_turns(&mut self, pilot: &impl Pilot, block: &Vertices, Kept { wanted, arrived }: Kept) {
         let mut sent = Sent::nothing();
         for lane in (0..block.count).filter(|lane| block.turns[*lane] != 0) {
             if wanted >> lane & 1 == 0 {
                 continue;
             }
             let weight = Rgb(Block::lane(&block.weight, lane));
-            let zeros = Zeros::of([0, 1, 2].each(|c| block.zeros[c][lane]));
-            let d = self.by_weight(block.path[lane], weight, zeros);
+            let d = self.by_weight(block.path[lane], weight, block.zeros[lane]);
             match block.kind {
                 // Its value over the pdf is the reflectance.
                 Kind::Diffuse => {
@@ -166,7 +160,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// without it where it is zero.
     #[inline(always)]
     fn by_weight(&self, path: u32, weight: Rgb<f32>, zeros: Zeros) -> Rgb<f32> {
-        let left = &self.room.left[path as usize];
+        let left = &self.room.paths.left[path as usize];
         let come = Rgb([0, 1, 2].each(|c| match is_faint(weight[c]) {
             true => left.radiance_but_zero[c],
             false => left.radiance[c] * (1.0 / weight[c]),

@@ -3,7 +3,8 @@
 
 use std::hint::select_unpredictable;
 
-use super::block::{Block, Kind, Lanes, Lanes3, TEXTURES};
+use super::block::{Block, Kind, Lanes, Lanes3, TEXTURES, Vertices};
+use super::edges::Zeros;
 use crate::each::EachEntry;
 use crate::resident::bvh::FEW_SHAPES;
 use crate::resident::layout::{LightRecord, NONE, light, surface};
@@ -93,7 +94,7 @@ pub fn prepare(scene: &SceneView, lamps: &Lamps, block: &mut Block) {
 /// Whether lights are drawn at a block's vertices.
 #[inline(always)]
 fn draws_lights(scene: &SceneView, block: &Block) -> bool {
-    block.kind.is_smooth() && scene.settings.lights > 0
+    block.at.kind.is_smooth() && scene.settings.lights > 0
 }
 
 /// Shades a block that is prepared. Where lamps are not plain, lights have been drawn and weighted already.
@@ -113,7 +114,7 @@ pub fn shade(scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
         0 => [&next[0], &next[1], &next[2], &next[3]],
         _ => [&next[3], &next[4], &next[5], &next[6]],
     };
-    let (drawn, last) = match block.kind {
+    let (drawn, last) = match block.at.kind {
         Kind::Diffuse => {
             turn_diffuse(block, u1, u2);
             (2, u3)
@@ -149,7 +150,7 @@ fn face(block: &mut Block) {
         Block::put(&mut block.s, lane, s);
         Block::put(&mut block.t, lane, t);
         let wi = turned(block, lane, wi);
-        Block::put(&mut block.wi, lane, wi);
+        Block::put(&mut block.at.wi, lane, wi);
     }
 }
 
@@ -272,13 +273,13 @@ impl Towards {
             let own = block.light[lane] == index;
             let lit = self.shines[lane] & block.alive[lane];
             block.lit[lane] = select_unpredictable(own, lit, block.lit[lane]);
-            block.light_weight[lane] = select_unpredictable(own, self.weight[lane], block.light_weight[lane]);
+            block.at.light_weight[lane] = select_unpredictable(own, self.weight[lane], block.at.light_weight[lane]);
             block.light_pdf[lane] = select_unpredictable(own, self.pdf[lane], block.light_pdf[lane]);
             block.light_distance[lane] = select_unpredictable(own, self.distance[lane], block.light_distance[lane]);
             for a in 0..3 {
-                let (before, color) = (block.light_direction[a][lane], block.light_radiance[a][lane]);
+                let (before, color) = (block.light_direction[a][lane], block.at.light_radiance[a][lane]);
                 block.light_direction[a][lane] = select_unpredictable(own, self.direction[a][lane], before);
-                block.light_radiance[a][lane] = select_unpredictable(own, self.radiance[a][lane], color);
+                block.at.light_radiance[a][lane] = select_unpredictable(own, self.radiance[a][lane], color);
             }
         }
     }
@@ -293,24 +294,24 @@ fn evaluate_lights(mode: u8, block: &mut Block) {
         let d = Block::lane(&block.light_direction, lane);
         let [s, t, n] = [&block.s, &block.t, &block.shading].each(|axis| Block::lane(axis, lane));
         let wo = turned(block, lane, [dot(d, s), dot(d, t), dot(d, n)]);
-        Block::put(&mut block.light_wo, lane, wo);
+        Block::put(&mut block.at.light_wo, lane, wo);
         let origin = block.leave(lane, d);
         Block::put(&mut block.light_origin, lane, origin);
     }
-    match block.kind {
+    match block.at.kind {
         Kind::RoughConductor => {
             for lane in 0..LANES {
-                let (wi, wo) = (Block::lane(&block.wi, lane), Block::lane(&block.light_wo, lane));
-                let model = rough_conductor(block, lane);
+                let (wi, wo) = (Block::lane(&block.at.wi, lane), Block::lane(&block.at.light_wo, lane));
+                let model = rough_conductor(&block.at, lane);
                 pdfs[lane] = model.pdf(wi, wo);
                 Block::put(&mut values, lane, model.eval(wi, wo).0);
             }
         }
         _ => {
             for lane in 0..LANES {
-                let wo = Block::lane(&block.light_wo, lane);
+                let wo = Block::lane(&block.at.light_wo, lane);
                 pdfs[lane] = diffuse_pdf(wo);
-                let reflectance = Rgb(Block::lane(&block.values[0], lane));
+                let reflectance = Rgb(Block::lane(&block.at.values[0], lane));
                 Block::put(&mut values, lane, diffuse_eval(reflectance, wo).0);
             }
         }
@@ -319,10 +320,10 @@ fn evaluate_lights(mode: u8, block: &mut Block) {
         let faint = is_faint(values[0][lane]) & is_faint(values[1][lane]) & is_faint(values[2][lane]);
         let lights = (pdfs[lane] > 0.0) & !(faint & (mode == PRIMAL));
         block.lit[lane] &= u32::from(lights);
-        let (weight, pdf) = (block.light_weight[lane], block.light_pdf[lane]);
+        let (weight, pdf) = (block.at.light_weight[lane], block.light_pdf[lane]);
         let shared = weight * mis(pdf, pdfs[lane]);
         let weight = select_unpredictable(pdf > 0.0, shared, weight);
-        block.light_weight[lane] = weight;
+        block.at.light_weight[lane] = weight;
         for c in 0..3 {
             block.light_factor[c][lane] = values[c][lane] * weight;
         }
@@ -331,7 +332,7 @@ fn evaluate_lights(mode: u8, block: &mut Block) {
 
 /// The derivatives by the textures of a block's rough conductors, from those by their values for the directions `wo`.
 #[inline(always)]
-pub fn slopes(block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
+pub fn slopes(block: &Vertices, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
     for lane in 0..LANES {
         let (wi, wo) = (Block::lane(&block.wi, lane), Block::lane(wo, lane));
         let of = rough_conductor(block, lane).eval_adjoint(wi, wo, Rgb(Block::lane(d, lane)));
@@ -350,7 +351,7 @@ pub fn slopes(block: &Block, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXT
 
 /// The rough conductor of a lane.
 #[inline(always)]
-fn rough_conductor(block: &Block, lane: usize) -> RoughConductor<f32> {
+fn rough_conductor(block: &Vertices, lane: usize) -> RoughConductor<f32> {
     let [eta, k, specular, alpha_u, alpha_v] = [0, 1, 2, 3, 4].each(|i| Block::lane(&block.values[i], lane));
     RoughConductor {
         eta: Rgb(eta),
@@ -367,49 +368,49 @@ fn rough_conductor(block: &Block, lane: usize) -> RoughConductor<f32> {
 fn turn_diffuse(block: &mut Block, u: &Lanes<f32>, v: &Lanes<f32>) {
     for lane in 0..LANES {
         let wo = diffuse_sample([u[lane], v[lane]]);
-        Block::put(&mut block.wo, lane, wo);
-        block.pdf[lane] = diffuse_pdf(wo);
-        block.turns[lane] = block.alive[lane];
+        Block::put(&mut block.at.wo, lane, wo);
+        block.at.pdf[lane] = diffuse_pdf(wo);
+        block.at.turns[lane] = block.alive[lane];
     }
-    block.weight = block.values[0];
+    block.at.weight = block.at.values[0];
 }
 
 #[inline(always)]
 fn turn_rough_conductor(block: &mut Block, u: &Lanes<f32>, v: &Lanes<f32>) {
     for lane in 0..LANES {
-        let wi = Block::lane(&block.wi, lane);
-        let model = rough_conductor(block, lane);
+        let wi = Block::lane(&block.at.wi, lane);
+        let model = rough_conductor(&block.at, lane);
         let wo = model.mirror(wi, [u[lane], v[lane]]);
         let pdf = model.pdf(wi, wo);
-        Block::put(&mut block.wo, lane, wo);
-        block.pdf[lane] = pdf;
-        block.turns[lane] = block.alive[lane] & u32::from(pdf > 0.0);
+        Block::put(&mut block.at.wo, lane, wo);
+        block.at.pdf[lane] = pdf;
+        block.at.turns[lane] = block.alive[lane] & u32::from(pdf > 0.0);
     }
     for lane in 0..LANES {
-        let (wi, wo) = (Block::lane(&block.wi, lane), Block::lane(&block.wo, lane));
-        let weight = rough_conductor(block, lane).eval(wi, wo) * (1.0 / block.pdf[lane]);
-        Block::put(&mut block.weight, lane, weight.0);
+        let (wi, wo) = (Block::lane(&block.at.wi, lane), Block::lane(&block.at.wo, lane));
+        let weight = rough_conductor(&block.at, lane).eval(wi, wo) * (1.0 / block.at.pdf[lane]);
+        Block::put(&mut block.at.weight, lane, weight.0);
     }
 }
 
 #[inline(always)]
 fn turn_conductor(block: &mut Block) {
     for lane in 0..LANES {
-        let wi = Block::lane(&block.wi, lane);
-        let [eta, k, specular] = [0, 1, 2].each(|i| Rgb(Block::lane(&block.values[i], lane)));
+        let wi = Block::lane(&block.at.wi, lane);
+        let [eta, k, specular] = [0, 1, 2].each(|i| Rgb(Block::lane(&block.at.values[i], lane)));
         let weight = Conductor { eta, k, specular }.discrete(wi, Lobe::Reflection);
-        Block::put(&mut block.weight, lane, weight.0);
-        Block::put(&mut block.wo, lane, [-wi[0], -wi[1], wi[2]]);
-        block.pdf[lane] = 1.0;
-        block.turns[lane] = block.alive[lane] & u32::from(wi[2] > 0.0);
+        Block::put(&mut block.at.weight, lane, weight.0);
+        Block::put(&mut block.at.wo, lane, [-wi[0], -wi[1], wi[2]]);
+        block.at.pdf[lane] = 1.0;
+        block.at.turns[lane] = block.alive[lane] & u32::from(wi[2] > 0.0);
     }
 }
 
 #[inline(always)]
 fn turn_dielectric(block: &mut Block, u: &Lanes<f32>) {
     for lane in 0..LANES {
-        let wi = Block::lane(&block.wi, lane);
-        let [eta, reflection, transmission] = [0, 1, 2].each(|i| Block::lane(&block.values[i], lane));
+        let wi = Block::lane(&block.at.wi, lane);
+        let [eta, reflection, transmission] = [0, 1, 2].each(|i| Block::lane(&block.at.values[i], lane));
         let model = Dielectric {
             eta: eta[0],
             reflection: Rgb(reflection),
@@ -420,12 +421,12 @@ fn turn_dielectric(block: &mut Block, u: &Lanes<f32>) {
         let scale = 1.0 / select_unpredictable(reflects, reflected.pdf, transmitted.pdf);
         let [mirror, refraction] = [Lobe::Reflection, Lobe::Transmission].each(|lobe| model.discrete(wi, lobe));
         for c in 0..3 {
-            block.weight[c][lane] = select_unpredictable(reflects, mirror[c], refraction[c]) * scale;
-            block.wo[c][lane] = select_unpredictable(reflects, reflected.direction[c], transmitted.direction[c]);
+            block.at.weight[c][lane] = select_unpredictable(reflects, mirror[c], refraction[c]) * scale;
+            block.at.wo[c][lane] = select_unpredictable(reflects, reflected.direction[c], transmitted.direction[c]);
         }
-        block.pdf[lane] = select_unpredictable(reflects, reflected.pdf, transmitted.pdf);
+        block.at.pdf[lane] = select_unpredictable(reflects, reflected.pdf, transmitted.pdf);
         block.eta[lane] *= select_unpredictable(reflects, 1.0, transmitted.eta);
-        block.turns[lane] = block.alive[lane] & u32::from(wi[2] != 0.0);
+        block.at.turns[lane] = block.alive[lane] & u32::from(wi[2] != 0.0);
     }
 }
 
@@ -434,22 +435,22 @@ fn turn_dielectric(block: &mut Block, u: &Lanes<f32>) {
 fn go_on(block: &mut Block, mode: u8) {
     let dead = if mode == PRIMAL { 1 } else { 2 };
     for lane in 0..LANES {
-        let wo = turned(block, lane, Block::lane(&block.wo, lane));
+        let wo = turned(block, lane, Block::lane(&block.at.wo, lane));
         let [s, t, n] = [&block.s, &block.t, &block.shading].each(|axis| Block::lane(axis, lane));
         let direction = [0, 1, 2].each(|a| s[a] * wo[0] + t[a] * wo[1] + n[a] * wo[2]);
         Block::put(&mut block.direction, lane, direction);
         let origin = block.leave(lane, direction);
         Block::put(&mut block.origin, lane, origin);
-        let mut dark = 1;
+        let (mut dark, mut zeros) = (1, block.at.zeros[lane].counts());
         for c in 0..3 {
-            let (weight, beta, zeros) = (block.weight[c][lane], block.beta[c][lane], block.zeros[c][lane]);
+            let (weight, beta) = (block.at.weight[c][lane], block.at.beta[c][lane]);
             let faint = is_faint(weight);
-            let zeros = zeros + u32::from(faint);
-            block.next_zeros[c][lane] = zeros;
+            zeros[c] += u32::from(faint);
             block.next_beta[c][lane] = select_unpredictable(faint, beta, beta * weight);
-            dark &= u32::from(zeros >= dead);
+            dark &= u32::from(zeros[c] >= dead);
         }
-        block.alive[lane] = block.turns[lane] & (1 - dark);
+        block.next_zeros[lane] = Zeros::of(zeros);
+        block.alive[lane] = block.at.turns[lane] & (1 - dark);
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::rays::{LANES, Lanes, Vectors};
 use crate::each::EachEntry;
-use crate::resident::environment::{STRIDE, cells, first_landmark, first_of_row, first_weight, landmarks, table_len};
+use crate::resident::environment::{
+    cells, first_of_row, first_weight, guide_to_row, guide_to_rows, parts_of_row, parts_of_rows, table_len,
+};
 use crate::resident::layout::{NONE, background};
 use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::scene::light::{
@@ -158,8 +160,8 @@ impl<'a> SkyMap<'a> {
     #[inline(always)]
     pub fn draw_cells(&self, u: &Lanes<f32>, v: &Lanes<f32>) -> DrawnCells {
         let [columns, rows] = cells(self.frame.size).each(|n| n as u32);
-        let (top, low) = ([0; LANES], [0; LANES]);
-        let row = self.bins(&top, self.search(&top, low, rows, rows, v), v);
+        let (top, guide) = ([0; LANES], [guide_to_rows(self.frame.size) as u32; LANES]);
+        let row = self.bins(&top, self.search(&top, &guide, parts_of_rows(rows as usize), v), v);
         let column = self.bins_of_row(&row.number, columns, u);
         self.bring(&self.corners(&row, &column), true);
         DrawnCells { row, column }
@@ -203,42 +205,43 @@ impl<'a> SkyMap<'a> {
         drawn
     }
 
-    /// The cells of rows that contain `u`: landmarks tell which sixteen of a row's probabilities to search, a line of the
-    /// cache or two.
+    /// The cells of rows that contain `u`.
     #[inline(always)]
     fn bins_of_row(&self, row: &Lanes<u32>, columns: u32, u: &Lanes<f32>) -> Bins {
         let size = self.frame.size;
-        let (of_row, begin) = (landmarks(columns as usize) as u32, first_landmark(size) as u32);
-        let [mut first, mut landmark] = [[0; LANES]; 2];
+        let parts = parts_of_row(columns as usize);
+        let [of_cells, of_guides] = [first_of_row(size, 0), guide_to_row(size, 0)].each(|first| first as u32);
+        let [mut first, mut guide] = [[0; LANES]; 2];
         for lane in 0..LANES {
-            first[lane] = first_of_row(size, 0) as u32 + row[lane] * (columns + 1);
-            // The first is that of the second sixteen.
-            landmark[lane] = begin + row[lane] * of_row - 1;
+            first[lane] = of_cells + row[lane] * (columns + 1);
+            guide[lane] = of_guides + row[lane] * (parts as u32 + 1);
         }
-        let mut low = self.search(&landmark, [0; LANES], of_row + 1, of_row + 1, u);
-        for lane in 0..LANES {
-            low[lane] *= STRIDE as u32;
-        }
-        self.bins(&first, self.search(&first, low, STRIDE as u32, columns, u), u)
+        self.bins(&first, self.search(&first, &guide, parts, u), u)
     }
 
-    /// The bin that contains `u` among the `width` from `low` on, less where there are not so many: of `count` bins, whose
-    /// cumulated probabilities begin at `first`.
+    /// The bins that contain `u`, of cumulated probabilities that begin at `first` and have guides of so many parts.
     #[inline(always)]
-    fn search(&self, first: &Lanes<u32>, mut low: Lanes<u32>, width: u32, count: u32, u: &Lanes<f32>) -> Lanes<u32> {
-        let mut high = [0; LANES];
+    fn search(&self, first: &Lanes<u32>, guide: &Lanes<u32>, parts: usize, u: &Lanes<f32>) -> Lanes<u32> {
+        let (mut low, mut high, mut widest) = ([0; LANES], [0; LANES], 0);
         for lane in 0..LANES {
-            high[lane] = (low[lane] + width).min(count);
+            let part = guide[lane] + ((u[lane] * parts as f32) as i32 as u32).min(parts as u32 - 1);
+            // SAFETY: a guide has an entry more than parts.
+            let [this, next] = [0, 1].each(|k| unsafe { gather(self.table, part + k) }.to_bits());
+            (low[lane], high[lane]) = (this, next + 1);
         }
-        // Once one bin is left, a further step changes nothing.
-        for _ in 0..width.next_power_of_two().trailing_zeros() {
+        for lane in 0..LANES {
+            widest = widest.max(high[lane] - low[lane]);
+        }
+        // Lanes with one bin left do not change any more.
+        while widest > 1 {
             for lane in 0..LANES {
                 let middle = (low[lane] + high[lane]) / 2;
-                // SAFETY: the table has `count` entries from `first` on.
+                // SAFETY: guides name bins of the table.
                 let is_left = unsafe { gather(self.table, first[lane] + middle) } <= u[lane];
                 low[lane] = std::hint::select_unpredictable(is_left, middle, low[lane]);
                 high[lane] = std::hint::select_unpredictable(is_left, high[lane], middle);
             }
+            widest = widest.div_ceil(2);
         }
         low
     }

@@ -12,4 +12,4 @@ pub mod rays;
 pub use blocked::{blocked_together, meeting_together};
 pub use environment::{DrawnCells, Seen, SkyMap};
 pub use nearest::nearest_together;
-pub use rays::{Hits, LANES, Rays};
+pub use rays::{Hits, LANES, Rays, facing};

@@ -1,12 +1,17 @@
 //! The nearest surfaces of many rays, and what is there.
 
+// A choice between values, never between branches, which would become stores under a mask.
+use std::hint::select_unpredictable as select;
+
 use super::describe::{describe_shapes, describe_triangles};
 use super::meet::{Met, ahead};
 use super::packets::Packet;
-use super::rays::{Hits, LANES, Rays, each_lane, first_lanes, lanes_mut};
+use super::rays::{Group, Hits, LANES, Rays, each_lane, facing, first_lanes, lanes, lanes_mut};
+use crate::each::EachEntry;
 use crate::resident::bvh::FEW_SHAPES;
 use crate::resident::layout::{BLOCK, NONE};
 use crate::transport::lookup::prefetch::prefetch_line;
+use crate::transport::rays::sampler::dot;
 use crate::transport::scene::bvh::{self, Ray, Target};
 use crate::transport::scene::records::SceneView;
 use crate::transport::scene::shape::intersect_shape;
@@ -60,6 +65,24 @@ pub fn nearest_together(scene: &SceneView, rays: &Rays, count: usize, hits: &mut
     for which in led.chunks(LANES) {
         describe_triangles(scene, which, hits);
     }
+    for first in (0..count).step_by(LANES) {
+        face(&rays.group(first), first, hits);
+    }
+}
+
+/// From which sides the rays of a vector meet surfaces.
+#[inline(always)]
+fn face(group: &Group, first: usize, hits: &mut Hits) {
+    let [normal, shading] = [&hits.normal, &hits.shading].each(|of| [0, 1, 2].each(|a| *lanes(&of[a], first)));
+    let mut bits = [0; LANES];
+    for lane in 0..LANES {
+        let direction = group.direction(lane);
+        let [normal, shading] = [&normal, &shading].each(|of| [0, 1, 2].each(|a| of[a][lane]));
+        let outside = select(dot(direction, normal) < 0.0, facing::OUTSIDE, 0);
+        let behind = select(dot(direction.each(|x| -x), shading) <= 0.0, facing::BEHIND, 0);
+        bits[lane] = outside | behind;
+    }
+    *lanes_mut(&mut hits.facing, first) = bits;
 }
 
 /// Searches the BVH for triangles that rays, given by their indices, meet nearer than what they have met.

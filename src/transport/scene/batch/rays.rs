@@ -171,6 +171,16 @@ pub struct Hits {
     pub clearance: Vec<f32>,
     pub normal: [Vec<f32>; 3],
     pub shading: [Vec<f32>; 3],
+    /// Bits of [`facing`].
+    pub facing: Vec<u32>,
+}
+
+/// How a ray meets a surface.
+pub mod facing {
+    /// From the side that the geometric normal points to.
+    pub const OUTSIDE: u32 = 1;
+    /// Not from the side that the shading normal points to.
+    pub const BEHIND: u32 = 2;
 }
 
 impl Hits {
@@ -186,6 +196,7 @@ impl Hits {
         self.primitive.resize(count, 0);
         self.triangle.resize(count, NONE);
         self.clearance.resize(count, 0.0);
+        self.facing.resize(count, 0);
         for k in 0..2 {
             self.uv[k].resize(count, 0.0);
             self.weights[k].resize(count, 0.0);
