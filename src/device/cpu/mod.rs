@@ -131,7 +131,8 @@ impl Cpu {
         }
     }
 
-    fn rebuild_tables(&mut self) {
+    /// Rebuilds what depends on the parameters' values: all of it, or what a step may have changed.
+    fn rebuild_tables(&mut self, all: bool) {
         match &mut self.passes {
             Passes::Field(passes) => {
                 let Inputs { params, sensors, .. } = &mut self.inputs;
@@ -140,7 +141,7 @@ impl Cpu {
                 }
                 passes.rebuild(&self.inputs);
             }
-            Passes::Paths(passes) => passes.rebuild(&mut self.inputs),
+            Passes::Paths(passes) => passes.rebuild(&mut self.inputs, all),
             Passes::Splats(_) | Passes::Light(_) => {}
         }
     }
@@ -215,7 +216,8 @@ impl Device for Cpu {
         self.frame = Frame::default();
         self.passes = Passes::new(transport);
         self.deal_evenly();
-        self.rebuild()
+        self.rebuild_tables(true);
+        Ok(())
     }
 
     fn sensors(&self) -> &[SensorRecord] {
@@ -353,7 +355,7 @@ impl Device for Cpu {
     }
 
     fn rebuild(&mut self) -> Result<()> {
-        self.rebuild_tables();
+        self.rebuild_tables(false);
         Ok(())
     }
 
@@ -374,7 +376,8 @@ impl Device for Cpu {
             Passes::Light(passes) => passes.scene.fit(&shapes),
         }
         self.deal_evenly();
-        self.rebuild()
+        self.rebuild_tables(true);
+        Ok(())
     }
 
     fn replace(&mut self, replaced: Vec<Replacement>) -> Result<()> {
@@ -414,7 +417,7 @@ impl Device for Cpu {
                     Passes::Splats(_) | Passes::Light(_) => false,
                 };
                 if decides {
-                    self.rebuild_tables();
+                    self.rebuild_tables(true);
                 }
             }
             ArrayKind::Gradient => self.updates.write_gradient(parameter, values),

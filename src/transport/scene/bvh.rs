@@ -166,25 +166,25 @@ pub fn intersect(bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> Option<Hit> 
 #[inline]
 pub fn intersect_at(level: Level, bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> Option<Hit> {
     let prepared = Prepared::new(&bvh.bounds, ray.origin, ray.direction);
-    search::<_, false>(level, bvh, &prepared, surfaces, &Start::at_root(ray))
+    search::<_, false>(level, bvh, prepared, surfaces, &Start::at_root(ray))
 }
 
 /// Whether there is any hit: [`intersect`] without the search for the nearest.
 #[inline]
 pub fn is_blocked(bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> bool {
     let prepared = Prepared::new(&bvh.bounds, ray.origin, ray.direction);
-    search::<_, true>(Level::widest(), bvh, &prepared, surfaces, &Start::at_root(ray)).is_some()
+    search::<_, true>(Level::widest(), bvh, prepared, surfaces, &Start::at_root(ray)).is_some()
 }
 
 /// [`intersect`] with triangles alone, from a place in the hierarchy on.
 #[inline]
-pub(super) fn intersect_below(bvh: &Bvh, ray: &Prepared, start: &Start) -> Option<Hit> {
+pub(super) fn intersect_below(bvh: &Bvh, ray: Prepared, start: &Start) -> Option<Hit> {
     search::<_, false>(Level::widest(), bvh, ray, &TrianglesAlone, start)
 }
 
 /// [`is_blocked`] by triangles alone, likewise.
 #[inline]
-pub(super) fn is_blocked_below(bvh: &Bvh, ray: &Prepared, start: &Start) -> bool {
+pub(super) fn is_blocked_below(bvh: &Bvh, ray: Prepared, start: &Start) -> bool {
     search::<_, true>(Level::widest(), bvh, ray, &TrianglesAlone, start).is_some()
 }
 
@@ -215,7 +215,7 @@ impl Start {
 fn search<M: Surfaces, const ANY: bool>(
     level: Level,
     bvh: &Bvh,
-    ray: &Prepared,
+    ray: Prepared,
     surfaces: &M,
     start: &Start,
 ) -> Option<Hit> {
@@ -232,21 +232,20 @@ fn search<M: Surfaces, const ANY: bool>(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1")]
-fn walk_avx2<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Prepared, surfaces: &M, start: &Start) -> Option<Hit> {
+fn walk_avx2<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: Prepared, surfaces: &M, start: &Start) -> Option<Hit> {
     walk::<Avx, Sse, M, ANY>(bvh, ray, surfaces, start)
 }
 
 /// The same vector types: AVX-512 adds mask registers and doubles the number of vector registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,avx512f,avx512vl,avx512dq")]
-fn walk_avx512<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: &Prepared, surfaces: &M, start: &Start) -> Option<Hit> {
+fn walk_avx512<M: Surfaces, const ANY: bool>(bvh: &Bvh, ray: Prepared, surfaces: &M, start: &Start) -> Option<Hit> {
     walk::<Avx, Sse, M, ANY>(bvh, ray, surfaces, start)
 }
 
 /// Values of a ray that box and triangle tests share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prepared {
-    pub origin: [f32; 3],
     pub inverse: [f32; 3],
     /// The origin, moved so that near planes are nearer and far planes farther by the error bound.
     pub near: [f32; 3],
@@ -255,6 +254,8 @@ pub(super) struct Prepared {
     pub backwards: [bool; 3],
     /// Permutation of the axes that puts the largest component of the direction last.
     pub axes: [usize; 3],
+    /// The origin along these.
+    pub origin: [f32; 3],
     /// Shear along the first two of these axes, scale along the last.
     pub by: [f32; 3],
 }
@@ -288,12 +289,12 @@ impl Prepared {
         let axes = axes(last);
         let along = direction[last];
         Self {
-            origin,
             inverse,
             near: [0, 1, 2].each(|a| origin[a] + side[a]),
             far: [0, 1, 2].each(|a| origin[a] - side[a]),
             backwards,
             axes,
+            origin: axes.each(|a| origin[a]),
             by: [direction[axes[0]] / along, direction[axes[1]] / along, 1.0 / along],
         }
     }
@@ -340,7 +341,7 @@ impl Best {
 
 /// Traverses the BVH: the nearest hit, or with `ANY` the first one found.
 #[inline(always)]
-fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, ray: &Prepared, surfaces: &M, start: &Start) -> Option<Hit>
+fn walk<V, T, M, const ANY: bool>(bvh: &Bvh, prepared: Prepared, surfaces: &M, start: &Start) -> Option<Hit>
 where
     V: Lanes<WIDTH>,
     T: Lanes<BLOCK>,
@@ -349,8 +350,7 @@ where
     if bvh.nodes.is_empty() {
         return None;
     }
-    // A copy: for all that a compiler knows, the stack below could be what is referred to.
-    let (prepared, t_min) = (*ray, start.t_min);
+    let t_min = start.t_min;
     let mut best = Best {
         t: start.t_max.min(FAR),
         number: start.number,
@@ -469,7 +469,7 @@ fn intersect_block<V: Lanes<BLOCK>>(block: &BlockRecord, index: u32, ray: &Prepa
     // Sheared vertices, relative to the ray: the ray is the line x = y = 0, scaled depth is z. Not by `map` of an array, which
     // the compiler leaves a call, without the caller's instruction set.
     let corner = |first: usize| {
-        let along = |k: usize| V::load(&block.corners[first + ray.axes[k]]).sub(V::splat(ray.origin[ray.axes[k]]));
+        let along = |k: usize| V::load(&block.corners[first + ray.axes[k]]).sub(V::splat(ray.origin[k]));
         let by = |k: usize| V::splat(ray.by[k]);
         let (x, y, z) = (along(0), along(1), along(2));
         [x.sub(by(0).mul(z)), y.sub(by(1).mul(z)), by(2).mul(z)]

@@ -1,8 +1,8 @@
 //! Tables that follow from the parameters' values, made anew when these change.
 
 use super::coats::Coat;
-use super::light_table::sampling_tables;
-use crate::resident::layout::SceneRecord;
+use super::light_table::{sampling_tables, slots_of_tables};
+use crate::resident::layout::{MediumRecord, SceneRecord};
 use crate::resident::paths::PathScene;
 
 /// The tables of a scene of paths.
@@ -21,15 +21,28 @@ impl Tables {
     #[inline]
     pub fn new(common: &SceneRecord, paths: &PathScene, values: &[&[f32]]) -> Self {
         let mut tables = Self::default();
-        tables.rebuild(common, paths, values);
+        tables.rebuild(common, paths, values, |_| true);
         tables
     }
 
-    /// Follows changed values.
-    pub fn rebuild(&mut self, common: &SceneRecord, paths: &PathScene, values: &[&[f32]]) {
-        self.lights = sampling_tables(common, paths, values);
-        self.majorants = paths.rebuild_majorants(values);
-        paths.bsdfs.rebuild_coats(values, &mut self.coats);
+    /// Follows values of parameters that have changed, or may have.
+    pub fn rebuild(
+        &mut self,
+        common: &SceneRecord,
+        paths: &PathScene,
+        values: &[&[f32]],
+        has_changed: impl Fn(u32) -> bool,
+    ) {
+        if slots_of_tables(common, paths).into_iter().any(&has_changed) {
+            self.lights = sampling_tables(common, paths, values);
+        }
+        let sigma_t = |medium: &MediumRecord| paths.volumes[medium.sigma_t as usize].slot;
+        if paths.media.iter().map(sigma_t).any(&has_changed) {
+            self.majorants = paths.rebuild_majorants(values);
+        }
+        if paths.bsdfs.coat_slots().any(&has_changed) {
+            paths.bsdfs.rebuild_coats(values, &mut self.coats);
+        }
     }
 
     /// Bytes held.

@@ -76,12 +76,13 @@ impl PathPasses {
         }
     }
 
-    /// Rebuilds what depends on the parameters' values.
-    pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &mut Inputs) {
+    /// Rebuilds what depends on the parameters' values: all of it, or what a step may have changed.
+    pub(in crate::device::cpu) fn rebuild(&mut self, inputs: &mut Inputs, all: bool) {
         let Values(values) = Values::new(&inputs.params);
         self.scene.place(&values);
         self.scene.place_cameras(&values, &mut inputs.sensors);
-        self.tables.rebuild(&inputs.scene, &self.scene, &values);
+        let has_changed = |slot: u32| all || inputs.params.parameters[slot as usize].tuning.is_some();
+        self.tables.rebuild(&inputs.scene, &self.scene, &values, has_changed);
     }
 
     /// What depends on the parameters' values.

@@ -1,7 +1,7 @@
 //! Sixteen paths at vertices whose BSDFs are of one kind, side by side in the lanes of vectors.
 
 use super::edges::Zeros;
-use crate::each::EachEntry;
+use crate::each::{EachEntry, each_index};
 use crate::resident::layout::{LeafRecord, NONE, leaf};
 use crate::transport::rays::random::Key;
 use crate::transport::rays::sampler::{blocks_of, dot};
@@ -237,15 +237,24 @@ impl Block {
     #[inline(always)]
     pub fn look_ahead(&self) -> [Lanes<f32>; AHEAD] {
         let mut all = [[0.0; LANES]; AHEAD + 4];
-        for block in 0..3u32 {
+        let mut is_whole = true;
+        for lane in 0..LANES {
+            is_whole &= self.drawn[lane] % 4 == 0;
+        }
+        // Where no path has used a part of its first block, the last one is not needed.
+        let count = if is_whole { AHEAD / 4 } else { AHEAD / 4 + 1 };
+        for block in 0..count {
             let mut blocks = [0; LANES];
             for lane in 0..LANES {
-                blocks[lane] = self.counters[3][lane].wrapping_add(self.drawn[lane] / 4 + block);
+                blocks[lane] = self.counters[3][lane].wrapping_add(self.drawn[lane] / 4 + block as u32);
             }
             let four = blocks_of(self.key, &self.counters, &blocks);
             for i in 0..4 {
-                all[4 * block as usize + i] = four[i];
+                all[4 * block + i] = four[i];
             }
+        }
+        if is_whole {
+            return each_index(|i| all[i]);
         }
         // Moved down by as many as are used of the first block, bit by bit (`Samplers::look_ahead`).
         let mut by_one = [[0.0; LANES]; AHEAD + 2];

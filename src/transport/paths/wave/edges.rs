@@ -314,6 +314,15 @@ impl Picked {
         Self { at, in_step }
     }
 
+    /// Up to sixteen; the other lanes repeat the first.
+    #[inline(always)]
+    pub(super) fn of_some(places: &[u32]) -> Self {
+        match places.first_chunk() {
+            Some(all) => Self::new(*all),
+            None => Self::new(each_index(|lane| *places.get(lane).unwrap_or(&places[0]))),
+        }
+    }
+
     /// What an array has there.
     #[inline(always)]
     pub(super) fn of<T: Copy>(&self, values: &[T]) -> Lanes<T> {

@@ -1,9 +1,11 @@
 //! The light that paths of a wave gather: from behind the scene, from surfaces that they hit, and from lights that are drawn at
 //! their vertices, each with its derivatives.
 
+use std::hint::select_unpredictable;
+
 use super::super::next_event::mis;
 use super::super::packet::Pilot;
-use super::block::Block;
+use super::block::{Block, Lanes3};
 use super::edges::{Picked, Place, Zeros};
 use super::{Gain, Room, Shining, Wave};
 use crate::each::EachEntry;
@@ -11,9 +13,9 @@ use crate::resident::layout::{LightRecord, NONE, light};
 use crate::transport::mode::GATHER;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::scene::area_light::area_pdf;
-use crate::transport::scene::batch::LANES;
+use crate::transport::scene::batch::{LANES, Seen};
 use crate::transport::scene::light::{envmap_pdf, light_adjoint, light_value};
-use crate::transport::scene::records::{Fields, Sink};
+use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::SurfacePoint;
 use crate::transport::scene::sky::{sky_adjoint, sky_value};
 
@@ -45,59 +47,63 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     /// Adds the background's radiance along rays that meet nothing, weighted by MIS against next-event estimation.
     pub(super) fn escape<const MODE: u8>(&mut self, pilot: &impl Pilot) {
         let scene = self.scene;
-        let escaped = std::mem::take(&mut self.room.escaped);
+        let mut escaped = std::mem::take(&mut self.room.escaped);
+        let Room {
+            edges,
+            paths,
+            directions,
+            seen,
+            ..
+        } = &mut *self.room;
         for &i in &escaped {
-            self.room.paths.straight[self.room.edges.path[i as usize] as usize] = self.depth == 0;
+            paths.straight[edges.path[i as usize] as usize] = self.depth == 0;
         }
-        match &self.lamps.map {
-            _ if !scene.has_background() => {}
-            None => {
-                for &i in &escaped {
-                    let direction = self.room.edges.rays.direction(i as usize);
-                    let radiance = sky_value(scene, self.fields, direction);
-                    self.gain_sky::<MODE>(i as usize, radiance, envmap_pdf(scene, direction));
-                }
+        if scene.has_background() {
+            directions.clear();
+            for group in escaped.chunks(LANES) {
+                directions.push(Picked::of_some(group).of_all(&edges.rays.direction));
             }
-            Some(map) => {
-                let Room {
-                    edges,
-                    directions,
-                    seen,
-                    ..
-                } = &mut *self.room;
-                directions.clear();
-                for group in escaped.chunks(LANES) {
-                    let mut places = [group[0]; LANES];
-                    places[..group.len()].copy_from_slice(group);
-                    directions.push(Picked::new(places).of_all(&edges.rays.direction));
-                }
+            match &self.lamps.map {
                 // Rays from the camera have no pdf to be weighted against.
-                pilot.look_up(scene, map, directions, self.depth > 0, seen);
-                for (k, &i) in escaped.iter().enumerate() {
-                    let (seen, lane) = (&self.room.seen[k / LANES], k % LANES);
-                    let (radiance, pdf) = (Rgb(Block::lane(&seen.radiance, lane)), seen.pdf[lane]);
-                    self.gain_sky::<MODE>(i as usize, radiance, pdf);
+                Some(map) => pilot.look_up(scene, map, directions, self.depth > 0, seen),
+                None => {
+                    seen.clear();
+                    let look_up = |directions| look_up_alone(scene, self.fields, directions);
+                    seen.extend(directions.iter().map(look_up));
                 }
             }
+            for (k, group) in escaped.chunks(LANES).enumerate() {
+                self.gain_sky::<MODE>(k, group);
+            }
         }
+        escaped.clear();
         self.room.escaped = escaped;
-        self.room.escaped.clear();
     }
 
-    /// Adds the radiance behind the scene; `pdf` is that of drawing its direction.
-    #[inline(always)]
-    pub(super) fn gain_sky<const MODE: u8>(&mut self, i: usize, radiance: Rgb<f32>, pdf: f32) {
-        let (scene, onward) = (self.scene, self.room.edges.get(i));
-        let weight = match onward.smooth && scene.settings.lights > 0 {
-            true => mis(onward.pdf, pdf),
-            false => 1.0,
-        };
-        self.gain::<MODE>(onward.path, Rgb(onward.beta) * (radiance * weight), onward.zeros);
+    /// Adds the radiance behind the scene for a vector of paths, which is the one with this number of those that were looked up.
+    fn gain_sky<const MODE: u8>(&mut self, number: usize, group: &[u32]) {
+        let (scene, room) = (self.scene, &*self.room);
+        let (edges, seen) = (&room.edges, &room.seen[number]);
+        let picked = Picked::of_some(group);
+        let (path, pdf, smooth) = (picked.of(&edges.path), picked.of(&edges.pdf), picked.of(&edges.smooth));
+        let (beta, zeros) = (picked.of_all(&edges.beta), picked.of(&edges.zeros));
+        let (mut weight, mut value) = ([1.0; LANES], [[0.0; LANES]; 3]);
+        for lane in 0..LANES {
+            let shared = mis(pdf[lane], seen.pdf[lane]);
+            weight[lane] = select_unpredictable(smooth[lane] & (scene.settings.lights > 0), shared, 1.0);
+            for c in 0..3 {
+                value[c][lane] = beta[c][lane] * (seen.radiance[c][lane] * weight[lane]);
+            }
+        }
+        for lane in 0..group.len() {
+            self.gain::<MODE>(path[lane], Rgb(Block::lane(&value, lane)), zeros[lane]);
+        }
         if MODE == GATHER && self.keeps && self.lights_wanted {
-            let d = onward
-                .zeros
-                .alive(self.d_radiance(onward.path) * Rgb(onward.beta) * weight);
-            sky_adjoint(scene, self.fields, self.room.edges.rays.direction(i), d, &mut self.sink);
+            for (lane, &i) in group.iter().enumerate() {
+                let d = self.d_radiance(path[lane]) * Rgb(Block::lane(&beta, lane)) * weight[lane];
+                let direction = self.room.edges.rays.direction(i as usize);
+                sky_adjoint(scene, self.fields, direction, zeros[lane].alive(d), &mut self.sink);
+            }
         }
     }
 
@@ -198,4 +204,19 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         let arrived = Rgb::splat(weight) * radiance;
         zeros.alive(self.d_radiance(path) * beta * arrived)
     }
+}
+
+/// What a background is that lanes do not look up.
+fn look_up_alone<F: Fields<f32>>(scene: &SceneView, fields: &F, directions: &Lanes3) -> Seen {
+    let mut seen = Seen {
+        radiance: [[0.0; LANES]; 3],
+        pdf: [0.0; LANES],
+    };
+    for lane in 0..LANES {
+        let direction = Block::lane(directions, lane);
+        let radiance = sky_value(scene, fields, direction);
+        Block::put(&mut seen.radiance, lane, radiance.0);
+        seen.pdf[lane] = envmap_pdf(scene, direction);
+    }
+    seen
 }

@@ -283,13 +283,14 @@ impl Packet {
         let [origin, inverse, low, high, by] =
             [&self.origin, &self.inverse, &self.low, &self.high, &self.by].each(|of| [0, 1, 2].each(|a| of[a][lane]));
         let backwards = inverse.each(|x| x < 0.0);
+        let last = self.last[lane];
         Prepared {
-            origin,
             inverse,
             near: [0, 1, 2].each(|a| select(backwards[a], high[a], low[a])),
             far: [0, 1, 2].each(|a| select(backwards[a], low[a], high[a])),
             backwards,
-            axes: bvh::axes(self.last[lane] as usize),
+            axes: bvh::axes(last as usize),
+            origin: turned(last, origin),
             by,
         }
     }
@@ -305,9 +306,9 @@ impl Packet {
             number: self.number[lane],
         };
         if ANY {
-            return bvh::is_blocked_below(bvh, &ray, &start);
+            return bvh::is_blocked_below(bvh, ray, &start);
         }
-        let Some(hit) = bvh::intersect_below(bvh, &ray, &start) else {
+        let Some(hit) = bvh::intersect_below(bvh, ray, &start) else {
             return false;
         };
         if let Target::Triangle { number, place, u, v } = hit.target {
