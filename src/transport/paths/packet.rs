@@ -36,6 +36,9 @@ const FEW: usize = 3;
 /// Points whose sums are brought near before they are added to.
 const AHEAD: usize = 4;
 
+/// Paths that there is room for from the start; more are no error.
+const PATHS: usize = 1024;
+
 /// Makes flights through a medium with these values of its extinction and albedo, as `flights::fly_side_by_side` does, and
 /// random walks, as `random_walks::walk_side_by_side` does, compiled for the processor at hand.
 pub trait Pilot {
@@ -259,7 +262,7 @@ pub fn gather_together<F: Fields<f32>, P: Pilot, T: Copy>(
     room: &mut Room,
     mut done: impl FnMut(T, f32, &Gathered<f32>, bool),
 ) {
-    let (mut with, mut weights) = (Vec::new(), Vec::new());
+    let (mut with, mut weights) = (Vec::with_capacity(PATHS), Vec::with_capacity(PATHS));
     if is_among_surfaces(scene) {
         let mut wave = Wave::new(scene, fields, NoSink, room);
         feed(&mut |own, starts| {

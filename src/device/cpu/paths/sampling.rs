@@ -60,6 +60,7 @@ impl Sampling<'_> {
             sampling: self,
             pixels,
             next: None,
+            place: [0; 2],
             with: Vec::with_capacity(LANES),
             starts: Starts::none(self.key),
         };
@@ -89,6 +90,8 @@ pub(super) struct Beginnings<'a, T, I> {
     pixels: I,
     /// The pixel whose turn it is, and its next sample.
     next: Option<(T, Pixel, u32)>,
+    /// Column and row of that pixel: two divisions, which all its samples share.
+    place: [u32; 2],
     /// Samples of one sensor, and what goes with them.
     with: Vec<T>,
     starts: Starts,
@@ -108,6 +111,10 @@ impl<T: Copy, I: Iterator<Item = (T, Pixel)>> Beginnings<'_, T, I> {
             true => None,
             false => self.pixels.next().map(|(with, pixel)| (with, pixel, first)),
         };
+        if let Some((_, pixel, _)) = self.next {
+            let width = self.sampling.sensor(pixel).width;
+            self.place = [pixel.index % width, pixel.index / width];
+        }
     }
 
     /// Goes on to the next sample.
@@ -161,7 +168,7 @@ impl<T: Copy, I: Iterator<Item = (T, Pixel)>> Beginnings<'_, T, I> {
                 rays.put(lane, &ray, weight);
             }
             (of.pixels[lane], of.samples[lane]) = (pixel.index, sample);
-            (of.places[0][lane], of.places[1][lane]) = (pixel.index % record.width, pixel.index / record.width);
+            [of.places[0][lane], of.places[1][lane]] = self.place;
             self.with.push(with);
             self.advance_sample();
         }
