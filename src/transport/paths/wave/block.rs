@@ -239,7 +239,7 @@ impl Block {
         let mut all = [[0.0; LANES]; AHEAD + 4];
         let mut is_whole = true;
         for lane in 0..LANES {
-            is_whole &= self.drawn[lane] % 4 == 0;
+            is_whole &= self.drawn[lane].is_multiple_of(4);
         }
         // Where no path has used a part of its first block, the last one is not needed.
         let count = if is_whole { AHEAD / 4 } else { AHEAD / 4 + 1 };
