@@ -2,9 +2,10 @@
 //! f32 values, throughput factors use f64 values of which one is perturbed.
 //!
 //! The contribution of a fixed path is smooth in nearly every parameter: central differences, extrapolated to step zero
-//! (Richardson1911). Normals, roughnesses and indices have corners, which short steps seldom pass: a rough plastic's
-//! transmittance is linear between the cosines of its table, light comes from the other side of a normal at once, total
-//! reflection begins at an index, and the shadowing of Beckmann's distribution is a fit that jumps to one by 6e-5.
+//! (Richardson1911). Normals, roughnesses and indices have corners: a rough plastic's transmittance is linear between the
+//! cosines of its table, light comes from the other side of a normal at once, total reflection begins at an index, and the
+//! shadowing of Beckmann's distribution is a fit that jumps to one by 6e-5. Short steps seldom pass one; a path that does is
+//! known by differences that do not agree, and is differenced again by shorter steps.
 
 use rayon::prelude::*;
 
@@ -26,6 +27,11 @@ const LENGTH: f64 = 1e-5;
 const DEGREES: f64 = 1e-3;
 /// For what has corners: normals and heights, roughnesses, indices beyond which all light is reflected.
 const CORNERED: f64 = 1e-4;
+/// Differences of a path whose radiance is smooth within the step agree up to this part of the derivative; where they do not,
+/// the step is shortened by a factor, so many times at most.
+const SMOOTH: f64 = 1e-8;
+const SHORTENING: f64 = 16.0;
+const SHORTENINGS: usize = 3;
 /// Roundings of a radiance that the extrapolated difference of two adds up, over the largest step.
 const ROUNDINGS: f64 = 8.0;
 
@@ -73,41 +79,32 @@ pub fn default_step(objective: &PathObjective, parameter: usize, quantity: Quant
 /// what was subtracted; `rays` are the paths that the entry affects.
 pub fn difference(
     objective: &mut PathObjective,
-    (parameter, flat): (usize, usize),
+    entry: (usize, usize),
     rays: &[u32],
     step: f64,
     seeds: &[u32],
 ) -> (Difference, Vec<f64>) {
-    let base = objective.fields.integrand[parameter][flat];
-    let mut radiance = |delta: f64| -> Vec<[f64; 3]> {
-        objective.fields.integrand[parameter][flat] = base + delta;
-        let this = &*objective;
-        let rays = rays.par_iter().with_min_len(64);
-        rays.map(|&ray| this.gather(&this.fields, &this.casts[ray as usize]))
-            .collect()
-    };
-    let mut radiances = Vec::new();
-    let ladder: Vec<_> = (0..LEVELS)
-        .map(|level| {
-            let h = step / f64::from(1 << level);
-            let (above, below) = (radiance(h), radiance(-h));
-            let slopes = above.iter().zip(&below);
-            let slopes = slopes
-                .map(|(a, b)| [0, 1, 2].each(|c| (a[c] - b[c]) / (2.0 * h)))
-                .collect::<Vec<[f64; 3]>>();
-            radiances = above;
-            slopes
-        })
-        .collect();
-    objective.fields.integrand[parameter][flat] = base;
+    let mut slopes = slopes(objective, entry, rays, step);
+    // Paths that pass a corner within the step are differenced beside it.
+    let mut shorter = step;
+    for _ in 0..SHORTENINGS {
+        shorter /= SHORTENING;
+        let bent: Vec<usize> = (0..rays.len()).filter(|&i| slopes[i].is_bent()).collect();
+        let again: Vec<u32> = bent.iter().map(|&i| rays[i]).collect();
+        let found = self::slopes(objective, entry, &again, shorter);
+        for (i, slope) in bent.into_iter().zip(found) {
+            if slope.spread < slopes[i].spread {
+                slopes[i] = slope;
+            }
+        }
+    }
     let (mut fixed, mut sizes) = (vec![0.0; seeds.len()], vec![0.0; seeds.len()]);
-    for (i, &ray) in rays.iter().enumerate() {
-        let slope = [0, 1, 2].each(|c| extrapolate([0, 1, 2].each(|level: usize| ladder[level][i][c])));
+    for (slope, &ray) in slopes.iter().zip(rays) {
         let cast = &objective.casts[ray as usize];
         for ((sum, size), &seed) in fixed.iter_mut().zip(&mut sizes).zip(seeds) {
             let weight = objective.weight(seed, cast);
-            *sum += dot(weight, slope);
-            *size += dot(weight.each(f64::abs), radiances[i].each(f64::abs));
+            *sum += dot(weight, slope.value);
+            *size += dot(weight.each(f64::abs), slope.radiance.each(f64::abs));
         }
     }
     let difference = Difference {
@@ -116,6 +113,60 @@ pub fn difference(
         blurred: false,
     };
     (difference, sizes)
+}
+
+/// The derivative of a path's radiance.
+struct Slope {
+    value: [f64; 3],
+    radiance: [f64; 3],
+    /// By how much it changes where the largest of the steps is left out.
+    spread: f64,
+    /// The step.
+    step: f64,
+}
+
+impl Slope {
+    /// Whether the radiance is no smooth function within the step: differences of one differ by the fourth power of the step
+    /// and by rounding.
+    fn is_bent(&self) -> bool {
+        let largest = |of: [f64; 3]| of.into_iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        let rounding = ROUNDINGS * f64::EPSILON * largest(self.radiance) / self.step;
+        self.spread > SMOOTH * largest(self.value) + rounding
+    }
+}
+
+/// The derivatives of paths' radiances by an entry of a parameter, from steps that are halved.
+fn slopes(objective: &mut PathObjective, (parameter, flat): (usize, usize), rays: &[u32], step: f64) -> Vec<Slope> {
+    let base = objective.fields.integrand[parameter][flat];
+    let mut radiances = |delta: f64| -> Vec<[f64; 3]> {
+        objective.fields.integrand[parameter][flat] = base + delta;
+        let this = &*objective;
+        let rays = rays.par_iter().with_min_len(64);
+        rays.map(|&ray| this.gather(&this.fields, &this.casts[ray as usize]))
+            .collect()
+    };
+    let mut above = Vec::new();
+    let ladder: [Vec<[f64; 3]>; LEVELS] = std::array::from_fn(|level| {
+        let h = step / f64::from(1 << level);
+        let below = radiances(-h);
+        above = radiances(h);
+        let sides = above.iter().zip(&below);
+        let slope = |(a, b): (&[f64; 3], &[f64; 3])| [0, 1, 2].each(|c: usize| (a[c] - b[c]) / (2.0 * h));
+        sides.map(slope).collect()
+    });
+    objective.fields.integrand[parameter][flat] = base;
+    let slope = |i: usize| {
+        let of = |c: usize| [0, 1, 2].each(|level: usize| ladder[level][i][c]);
+        let value = [0, 1, 2].each(|c| extrapolate(of(c)));
+        let of_the_shorter = |c: usize| (4.0 * of(c)[2] - of(c)[1]) / 3.0;
+        Slope {
+            value,
+            radiance: above[i],
+            spread: (0..3).fold(0.0, |m: f64, c| m.max((value[c] - of_the_shorter(c)).abs())),
+            step,
+        }
+    };
+    (0..rays.len()).map(slope).collect()
 }
 
 /// What rounding alone makes of a derivative where radiances of that size cancel: of the difference with that step, and of
