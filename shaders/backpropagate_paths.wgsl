@@ -1,6 +1,10 @@
 // The adjoint pass over a path-traced scene: replays the paths of every pixel and backpropagates the adjoint image to
 // the parameters' gradients.
 
+#ifdef RAY_QUERIES
+enable wgpu_ray_query;
+#endif
+
 #import bind/launch
 #import bind/gradients
 #import transport/rays/pixel

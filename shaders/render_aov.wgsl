@@ -1,5 +1,9 @@
 // The pass over the first surfaces: the mean of one of their channels over a pixel's samples, and -1 for a masked pixel.
 
+#ifdef RAY_QUERIES
+enable wgpu_ray_query;
+#endif
+
 #import bind/launch
 #import transport/rays/pixel
 #import transport/paths/aov

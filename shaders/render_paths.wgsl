@@ -2,6 +2,10 @@
 // background unscattered, which is -1 for a masked pixel. Where samples are spread over pixels (develop.wgsl): a sample alone,
 // uniform in its pixel.
 
+#ifdef RAY_QUERIES
+enable wgpu_ray_query;
+#endif
+
 #import bind/launch
 #import transport/rays/pixel
 #import transport/paths/volpath

@@ -46,7 +46,8 @@ fn variant(kernel: Kernel, dialect: Dialect, leaves: Leaves) -> (naga::Module, n
     let capabilities = naga::valid::Capabilities::SHADER_FLOAT32_ATOMIC
         | naga::valid::Capabilities::SHADER_INT64
         | naga::valid::Capabilities::SHADER_INT64_ATOMIC_ALL_OPS
-        | naga::valid::Capabilities::SUBGROUP;
+        | naga::valid::Capabilities::SUBGROUP
+        | naga::valid::Capabilities::RAY_QUERY;
     let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities)
         .validate(&module)
         .unwrap_or_else(|e| {
@@ -263,18 +264,18 @@ fn bindings_agree() {
             let access = match variable.space {
                 naga::AddressSpace::Uniform => Access::Uniform,
                 naga::AddressSpace::Storage { access } if access.contains(naga::StorageAccess::STORE) => Access::Write,
+                naga::AddressSpace::Handle => Access::Search,
                 _ => Access::Read,
             };
             found.push((binding.binding, access));
         }
         found.sort_by_key(|(number, _)| *number);
-        let registered: Vec<_> = kernel
-            .bindings(dialect.banks)
-            .iter()
-            .map(|&(b, a)| (b as u32, a))
-            .collect();
+        let registered: Vec<_> = kernel.bindings(dialect).iter().map(|&(b, a)| (b as u32, a)).collect();
         assert_eq!(found, registered, "{kernel:?} {dialect:?}");
-        let buffers = registered.iter().filter(|(_, a)| *a != Access::Uniform).count();
+        let buffers = registered
+            .iter()
+            .filter(|(_, a)| !matches!(a, Access::Uniform | Access::Search))
+            .count();
         assert!(
             buffers <= 8 || dialect.banks > 1,
             "{kernel:?} needs {buffers} storage buffers; WebGPU promises 8"

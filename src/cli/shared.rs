@@ -77,6 +77,9 @@ pub struct DeviceArgs {
     /// Sum gradients in fixed point on a GPU, so that the same seed gives the same bits (the CPU always does)
     #[arg(long)]
     pub deterministic: bool,
+    /// Let the GPU's ray-tracing hardware find what rays meet; refused where it has none, and beside --deterministic
+    #[arg(long)]
+    pub ray_queries: bool,
 }
 
 /// The devices to choose from.
@@ -118,6 +121,7 @@ impl DeviceArgs {
             },
             adapter: self.adapter.clone(),
             deterministic: self.deterministic,
+            ray_queries: self.ray_queries,
         }
     }
 
@@ -134,6 +138,9 @@ impl DeviceArgs {
         }
         if self.deterministic {
             words.push("--deterministic".into());
+        }
+        if self.ray_queries {
+            words.push("--ray-queries".into());
         }
         words
     }

@@ -26,6 +26,8 @@ pub struct DeviceChoice {
     pub adapter: Option<String>,
     /// The same bits every time, on the GPU too.
     pub deterministic: bool,
+    /// A GPU's own search for what rays meet.
+    pub ray_queries: bool,
 }
 
 /// What was found.
@@ -47,7 +49,7 @@ pub fn list() -> Vec<AdapterSummary> {
 /// # Errors
 /// There is no such device, or its driver refuses; the sentence says how to go on.
 pub fn open(choice: &DeviceChoice, cluster: Cluster) -> Result<Box<dyn Device + Send>> {
-    if choice.kind == DeviceKind::Cpu && choice.adapter.is_none() {
+    if choice.kind == DeviceKind::Cpu && choice.adapter.is_none() && !choice.ray_queries {
         return Ok(Box::new(Cpu::open()?));
     }
     let adapters = Adapters::find();
@@ -57,6 +59,7 @@ pub fn open(choice: &DeviceChoice, cluster: Cluster) -> Result<Box<dyn Device + 
             let options = Options {
                 deterministic: choice.deterministic,
                 precise: true,
+                ray_queries: choice.ray_queries,
                 ..Options::default()
             };
             Ok(Box::new(Gpu::open(&adapters, index, options)?.shared_by(cluster)))
@@ -70,6 +73,25 @@ pub fn open(choice: &DeviceChoice, cluster: Cluster) -> Result<Box<dyn Device + 
 /// # Errors
 /// None will do.
 pub fn select(choice: &DeviceChoice, adapters: &[AdapterSummary], local: usize) -> Result<Selection> {
+    if choice.ray_queries && choice.deterministic {
+        return Err(DeviceError::Unavailable(
+            "--deterministic gives the same bits on every GPU, and --ray-queries those of the GPU at hand; leave one of them \
+             out"
+                .into(),
+        ));
+    }
+    match find(choice, adapters, local)? {
+        Selection::Cpu if choice.ray_queries => Err(DeviceError::Unavailable(
+            "--ray-queries are asked of a GPU, and the run is on the CPU; name a GPU by --device gpu or --adapter, or leave \
+             them out"
+                .into(),
+        )),
+        found => Ok(found),
+    }
+}
+
+/// Chooses where ray queries may be had, or are not wanted.
+fn find(choice: &DeviceChoice, adapters: &[AdapterSummary], local: usize) -> Result<Selection> {
     if choice.kind == DeviceKind::Cpu && choice.adapter.is_some() {
         return Err(DeviceError::Unavailable(
             "--adapter names a GPU, but --device cpu asks for none; leave one of them out".into(),
@@ -141,6 +163,7 @@ mod tests {
             float_atomics: false,
             wide_atomics: false,
             subgroups: false,
+            ray_queries: false,
         }
     }
 
@@ -152,7 +175,7 @@ mod tests {
         let choice = DeviceChoice {
             kind,
             adapter: name.map(str::to_owned),
-            deterministic: false,
+            ..DeviceChoice::default()
         };
         select(&choice, adapters, 0).map_err(|e| e.to_string())
     }
@@ -190,6 +213,31 @@ mod tests {
             "{message}"
         );
         assert!(choose(DeviceKind::Cpu, Some("card"), &all).is_err());
+    }
+
+    #[test]
+    fn ray_queries_are_had_or_refused() {
+        let all = [adapter("Card", AdapterKind::DiscreteGpu)];
+        let asked = DeviceChoice {
+            ray_queries: true,
+            ..DeviceChoice::default()
+        };
+        assert_eq!(select(&asked, &all, 0).expect("a GPU"), Selection::Gpu(0));
+        let refused = |choice: DeviceChoice, adapters: &[AdapterSummary]| {
+            let error = select(&choice, adapters, 0).expect_err("is refused");
+            error.to_string()
+        };
+        assert!(refused(asked.clone(), &[]).contains("the run is on the CPU"));
+        let cpu = DeviceChoice {
+            kind: DeviceKind::Cpu,
+            ..asked.clone()
+        };
+        assert!(refused(cpu, &all).contains("the run is on the CPU"));
+        let same_bits = DeviceChoice {
+            deterministic: true,
+            ..asked
+        };
+        assert!(refused(same_bits, &all).contains("leave one of them out"));
     }
 
     #[test]

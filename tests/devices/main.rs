@@ -14,6 +14,7 @@ mod looked_at;
 mod materials;
 mod meshes;
 mod moving;
+mod ray_queries;
 mod relief;
 mod scenes;
 mod small_factors;

@@ -22,7 +22,7 @@ use super::worlds::{Case, area_emitter, case, compare, constant, cube, envmap, r
 const NOISE: [usize; 3] = [7, 5, 1];
 
 /// A folder with an image of noise, and a lumpy ball with and without corners of its own normals.
-fn files() -> TempDir {
+pub(super) fn files() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let image = Image {
         width: NOISE[0],
@@ -163,7 +163,7 @@ fn world(surfaces: Vec<Surface>) -> World {
     }
 }
 
-fn cases(folder: &Path) -> Vec<Case> {
+pub(super) fn cases(folder: &Path) -> Vec<Case> {
     use Gradient::{Drt, FreeFlight};
     let mesh = |face_normals, to_world, bsdf, media| surface(ball(folder, face_normals), to_world, bsdf, media);
     let clear = || mesh(true, placed(0.9, 0.3, [0.0; 3]), Bsdf::Null, [Some(0), None]);

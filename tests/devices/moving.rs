@@ -17,7 +17,7 @@ use super::worlds::{Outcome, compare, gradients, image};
 use small::moving::moving_worlds;
 use small::worlds::SmallWorld;
 
-fn run(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
+pub(super) fn run(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
     let options = gradcheck::Options {
         seed: 5,
         ..gradcheck::Options::default()
@@ -54,7 +54,7 @@ fn run(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
 }
 
 /// What these worlds of the table have, in one: of what goes by one name in several, the first.
-fn together(names: &[&str]) -> SmallWorld {
+pub(super) fn together(names: &[&str]) -> SmallWorld {
     let worlds = moving_worlds();
     let [mut objects, mut parts] = [Map::new(), Map::new()];
     let mut all = SmallWorld::default();

@@ -23,6 +23,7 @@ const WHOLE: Options = Options {
     float_atomics: true,
     wide_atomics: true,
     subgroups: true,
+    ray_queries: false,
     dispatch_size: None,
     bank: None,
 };

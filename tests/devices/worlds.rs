@@ -510,16 +510,29 @@ pub(super) fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Ou
     }
 }
 
+/// What the first surfaces are, channel by channel, and an image.
+pub(super) fn look(device: &mut dyn Device, case: &Case) -> Outcome {
+    let batch = load(device, case);
+    let mut outcome = Outcome::new();
+    channels(device, &batch, &mut outcome);
+    image(device, &batch, "image", &mut outcome);
+    outcome
+}
+
+fn channels(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
+    for aov in 0..=layout::aov::SHAPE_INDEX {
+        device
+            .render_aov(batch, keys(Pass::Primal), SPP, aov)
+            .expect("there are surfaces");
+        outcome.push((format!("channel {aov}"), device.image().expect("an image").concat()));
+    }
+}
+
 /// Image, gradients, a step, and images after the step and at another resolution.
 pub(super) fn run(device: &mut dyn Device, case: &Case) -> Outcome {
     let batch = load(device, case);
     let mut outcome = Outcome::new();
-    for aov in 0..=layout::aov::SHAPE_INDEX {
-        device
-            .render_aov(&batch, keys(Pass::Primal), SPP, aov)
-            .expect("there are surfaces");
-        outcome.push((format!("channel {aov}"), device.image().expect("an image").concat()));
-    }
+    channels(device, &batch, &mut outcome);
     image(device, &batch, "image", &mut outcome);
     gradients(device, &batch, &mut outcome);
     let step = Step {

@@ -3,22 +3,8 @@
 
 #import bind/bvh
 #import common/math
+#import transport/scene/nearest
 #import transport/scene/records
-
-// Where a ray first meets a surface at distance t: a triangle at the point (1 - u - v) a + u b + v c, or another surface.
-struct Nearest {
-    t: f32,
-    // Of a triangle: its number with the bit TRIANGLE; of a surface: its number.
-    number: u32,
-    // Of a triangle: block and lane; of another surface: its part, of a cube the face.
-    place: u32,
-    lane: u32,
-    u: f32,
-    v: f32,
-    found: bool,
-}
-
-const TRIANGLE: u32 = 0x80000000u;
 
 const EDGE_TOLERANCE: f32 = 2.0 * EPSILON;
 const BOX_TOLERANCE: f32 = 8.0 * EPSILON;

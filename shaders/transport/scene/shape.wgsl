@@ -2,7 +2,11 @@
 
 #import common/math
 #import transport/rays/sampler
+#ifdef RAY_QUERIES
+#import transport/scene/ray_query
+#else
 #import transport/scene/bvh
+#endif
 #import transport/scene/distance_grid
 #import transport/scene/records
 

@@ -27,6 +27,8 @@ pub struct AdapterSummary {
     pub wide_atomics: bool,
     /// Whether it adds up over the invocations of a subgroup.
     pub subgroups: bool,
+    /// Whether it finds what rays meet by a hierarchy of its own.
+    pub ray_queries: bool,
 }
 
 /// What an adapter is.
@@ -83,9 +85,9 @@ impl Adapters {
         &self.summaries
     }
 
-    /// Opens one with all that it can do.
-    pub(super) fn open(&self, index: usize) -> Result<Context> {
-        Context::open(&self.adapters[index], self.summaries[index].clone())
+    /// Opens one with all that it can do, ray queries where they are wanted.
+    pub(super) fn open(&self, index: usize, ray_queries: bool) -> Result<Context> {
+        Context::open(&self.adapters[index], self.summaries[index].clone(), ray_queries)
     }
 }
 
@@ -108,5 +110,6 @@ fn summarise(adapter: &wgpu::Adapter) -> AdapterSummary {
         float_atomics: adapter.features().contains(wgpu::Features::SHADER_FLOAT32_ATOMIC),
         wide_atomics: adapter.features().contains(WIDE_ATOMICS),
         subgroups: adapter.features().contains(wgpu::Features::SUBGROUP),
+        ray_queries: adapter.features().contains(wgpu::Features::EXPERIMENTAL_RAY_QUERY),
     }
 }

@@ -162,7 +162,7 @@ impl Contents {
         };
         let PathScene { bsdfs, surfaces, .. } = paths;
         let bits = |kinds: &mut dyn Iterator<Item = u32>| kinds.fold(0, |all, kind| all | 1 << kind);
-        let shapes_in_tree = paths.singles.len() > FEW_SHAPES;
+        let shapes_in_tree = has_shapes_in_tree(paths);
         Self {
             leaves: match (paths.attached, paths.rest.motions.is_empty()) {
                 (true, true) => Leaves::of(bsdfs).with_chains(),
@@ -170,7 +170,7 @@ impl Contents {
                 (false, true) => Leaves::of(bsdfs),
                 (false, false) => Leaves::of(bsdfs).with_trails(),
             },
-            bvh: !paths.bvh.blocks.is_empty() || shapes_in_tree,
+            bvh: has_hierarchy(paths),
             shapes_in_tree,
             media: !paths.media.is_empty(),
             scattering_surfaces: !bsdfs.bsdfs.is_empty(),
@@ -195,4 +195,14 @@ impl Contents {
             ("LIGHTS", f64::from(self.lights)),
         ]
     }
+}
+
+/// Whether rays are led to shapes that are no meshes by a hierarchy, rather than tested against them in turn.
+pub(super) fn has_shapes_in_tree(paths: &PathScene) -> bool {
+    paths.singles.len() > FEW_SHAPES
+}
+
+/// Whether rays are led by a hierarchy at all.
+pub(super) fn has_hierarchy(paths: &PathScene) -> bool {
+    !paths.bvh.blocks.is_empty() || has_shapes_in_tree(paths)
 }

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::adapters::{AdapterSummary, WIDE_ATOMICS};
+use super::hierarchy::Hierarchy;
 use super::records::{Elements, Launch};
 use super::shaders::{Access, Binding, Kernel};
 use crate::device::{DeviceError, Result};
@@ -15,7 +16,7 @@ const STAGING_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Context {
     pub device: wgpu::Device,
-    queue: wgpu::Queue,
+    pub queue: wgpu::Queue,
     pub summary: AdapterSummary,
     pub max_groups: u32,
     faults: Arc<Mutex<Faults>>,
@@ -41,17 +42,24 @@ pub(super) struct Pipeline {
 }
 
 impl Context {
-    /// Opens an adapter with all that it can do.
+    /// Opens an adapter with all that it can do, ray queries only where they are wanted: wgpu calls them experimental.
     ///
     /// # Errors
     /// The driver refuses.
-    pub(super) fn open(adapter: &wgpu::Adapter, summary: AdapterSummary) -> Result<Self> {
-        let wanted = wgpu::Features::SHADER_FLOAT32_ATOMIC | WIDE_ATOMICS | wgpu::Features::SUBGROUP;
+    pub(super) fn open(adapter: &wgpu::Adapter, summary: AdapterSummary, ray_queries: bool) -> Result<Self> {
+        let mut wanted = wgpu::Features::SHADER_FLOAT32_ATOMIC | WIDE_ATOMICS | wgpu::Features::SUBGROUP;
+        let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
+        if ray_queries {
+            wanted |= wgpu::Features::EXPERIMENTAL_RAY_QUERY;
+            // SAFETY: the one experimental feature is that of ray queries, whose rays and order of calls shaders check.
+            experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
+        }
         let features = adapter.features() & wanted;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("prbopt"),
             required_features: features,
             required_limits: adapter.limits(),
+            experimental_features,
             ..Default::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).map_err(|e| {
@@ -126,6 +134,17 @@ impl Context {
     pub(super) fn uniform(&self, label: &str, bytes: u64) -> Result<wgpu::Buffer> {
         use wgpu::BufferUsages as U;
         self.buffer(label, bytes, U::UNIFORM | U::COPY_DST)
+    }
+
+    /// A buffer of what a hierarchy is built of.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn input_of_hierarchy(&self, bytes: &[u8]) -> Result<wgpu::Buffer> {
+        use wgpu::BufferUsages as U;
+        let buffer = self.buffer("hierarchy", bytes.len() as u64, U::BLAS_INPUT | U::COPY_DST)?;
+        self.upload(&buffer, 0, bytes);
+        Ok(buffer)
     }
 
     fn buffer(&self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
@@ -232,20 +251,34 @@ impl Context {
         buffers: &[(Binding, &wgpu::Buffer)],
         groups: u32,
     ) {
+        self.dispatch_searching(pipeline, record, buffers, None, groups);
+    }
+
+    /// The same for a kernel that may search a hierarchy.
+    pub(super) fn dispatch_searching(
+        &self,
+        pipeline: &Pipeline,
+        record: &[u8],
+        buffers: &[(Binding, &wgpu::Buffer)],
+        hierarchy: Option<&Hierarchy>,
+        groups: u32,
+    ) {
         self.queue.write_buffer(&self.work, 0, record);
         let find = |binding: Binding| {
             let found = buffers.iter().find(|(b, _)| *b == binding).map(|(_, buffer)| *buffer);
-            match binding {
-                Binding::Work => &self.work,
-                _ => found.expect("a pass names every buffer that its kernel binds"),
-            }
+            let resource = match binding {
+                Binding::Work => Some(self.work.as_entire_binding()),
+                Binding::Hierarchy => hierarchy.map(Hierarchy::binding),
+                _ => found.map(wgpu::Buffer::as_entire_binding),
+            };
+            resource.expect("a pass names everything that its kernel binds")
         };
         let entries: Vec<_> = pipeline
             .bindings
             .iter()
             .map(|&(binding, _)| wgpu::BindGroupEntry {
                 binding: binding as u32,
-                resource: find(binding).as_entire_binding(),
+                resource: find(binding),
             })
             .collect();
         let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
@@ -271,19 +304,21 @@ pub(super) fn bind_group_layout(
     kernel: Kernel,
     bindings: &[(Binding, Access)],
 ) -> wgpu::BindGroupLayout {
+    let buffer = |ty| wgpu::BindingType::Buffer {
+        ty,
+        has_dynamic_offset: false,
+        min_binding_size: None,
+    };
     let entries: Vec<_> = bindings
         .iter()
         .map(|&(binding, access)| wgpu::BindGroupLayoutEntry {
             binding: binding as u32,
             visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer {
-                ty: match access {
-                    Access::Uniform => wgpu::BufferBindingType::Uniform,
-                    Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
-                    Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
-                },
-                has_dynamic_offset: false,
-                min_binding_size: None,
+            ty: match access {
+                Access::Uniform => buffer(wgpu::BufferBindingType::Uniform),
+                Access::Read => buffer(wgpu::BufferBindingType::Storage { read_only: true }),
+                Access::Write => buffer(wgpu::BufferBindingType::Storage { read_only: false }),
+                Access::Search => wgpu::BindingType::AccelerationStructure { vertex_return: false },
             },
             count: None,
         })
@@ -316,7 +351,7 @@ mod tests {
             let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: this machine has no GPU adapter\n");
             return;
         }
-        let context = adapters.open(0).expect("an adapter that opens");
+        let context = adapters.open(0, false).expect("an adapter that opens");
         let buffer = context.storage("data", 1024).expect("little memory");
         assert_eq!(context.download(&buffer, 0, 1024).expect("readable"), [0; 1024]);
         context.device.destroy();

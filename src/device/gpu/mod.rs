@@ -2,8 +2,10 @@
 
 mod adapters;
 mod arrays;
+mod bindings;
 mod contents;
 mod context;
+mod hierarchy;
 mod light;
 mod motion;
 mod passes;
@@ -39,6 +41,7 @@ use crate::resident::references::Pixels;
 use crate::resident::views::Views;
 use crate::resident::{Resident, Transport};
 use arrays::Arrays;
+use contents::has_hierarchy;
 use context::Context;
 use light::{LightArrays, LightPasses};
 use paths::{PathArrays, PathPasses};
@@ -61,6 +64,8 @@ pub struct Options {
     pub wide_atomics: bool,
     /// Add up over subgroups where the adapter does, and where sums need not have the same bits every time.
     pub subgroups: bool,
+    /// Have the adapter find what rays meet, by a hierarchy and tests of its own, whose rounding is not ours.
+    pub ray_queries: bool,
     /// How passes are cut into dispatches; by fixed tables if None.
     pub dispatch_size: Option<DispatchSize>,
     /// Entries of the largest buffer of parameters; as many as the adapter gives if None.
@@ -75,6 +80,7 @@ impl Default for Options {
             float_atomics: true,
             wide_atomics: true,
             subgroups: true,
+            ray_queries: false,
             dispatch_size: None,
             bank: None,
         }
@@ -139,9 +145,16 @@ impl Gpu {
     /// Opens one of a machine's adapters.
     ///
     /// # Errors
-    /// The driver refuses.
+    /// The driver refuses, or the adapter has no ray queries and they are wanted.
     pub fn open(adapters: &Adapters, index: usize, options: Options) -> Result<Self> {
-        let context = adapters.open(index)?;
+        let summary = &adapters.summaries()[index];
+        if options.ray_queries && !summary.ray_queries {
+            return Err(DeviceError::Unavailable(format!(
+                "{} has no ray queries; leave out --ray-queries, or name another GPU by --adapter",
+                summary.name
+            )));
+        }
+        let context = adapters.open(index, options.ray_queries)?;
         let summary = &context.summary;
         let [float, wide] = [
             summary.float_atomics && options.float_atomics,
@@ -158,6 +171,7 @@ impl Gpu {
             subgroups,
             banks: 1,
             views: false,
+            ray_queries: false,
         })?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
         let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
@@ -167,12 +181,13 @@ impl Gpu {
         } else {
             "; --device cpu is faster"
         };
+        let searching = if options.ray_queries { ", ray queries" } else { "" };
         Ok(Self {
             info: DeviceInfo {
                 kind: "gpu",
                 name: summary.name.clone(),
                 detail: format!(
-                    "{}, {}, {}{caution}",
+                    "{}, {}, {}{searching}{caution}",
                     summary.backend,
                     summary.kind.describe(),
                     summary.driver
@@ -255,7 +270,8 @@ impl Device for Gpu {
     }
 
     fn arithmetic(&self) -> String {
-        format!("gpu {} {:?}", self.info.name, self.accumulation)
+        let searching = if self.options.ray_queries { " RayQueries" } else { "" };
+        format!("gpu {} {:?}{searching}", self.info.name, self.accumulation)
     }
 
     fn check_fits(&self, transport: &Transport, shapes: &[(Shape, bool)], _: Optimizer) -> Result<()> {
@@ -311,6 +327,8 @@ impl Device for Gpu {
         self.pipelines.follow(&resident);
         self.pipelines.set_accumulation(accumulation);
         self.pipelines.set_banks(plan.banks.len());
+        let searches = matches!(&resident.transport, Transport::Paths(paths) if has_hierarchy(paths));
+        self.pipelines.set_ray_queries(self.options.ray_queries && searches);
         let views = views_of(&resident.transport);
         self.pipelines
             .set_views(views.is_some_and(|views| views.are_wanted(&params)));
@@ -319,7 +337,14 @@ impl Device for Gpu {
             Transport::Field(scene) => Passes::Field(scene),
             Transport::Paths(scene) => {
                 let plan = &self.arrays.plan;
-                let arrays = PathArrays::new(&self.context, &resident.scene, &scene, plan, &shapes)?;
+                let arrays = PathArrays::new(
+                    &self.context,
+                    &resident.scene,
+                    &scene,
+                    plan,
+                    &shapes,
+                    self.pipelines.dialect.ray_queries,
+                )?;
                 Passes::Paths(PathPasses { scene, arrays })
             }
             Transport::Light(scene) => {

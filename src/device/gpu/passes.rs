@@ -290,8 +290,13 @@ impl Gpu {
         let groups = invocations.div_ceil(RAY_GROUP);
         launch.groups_x = self.context.fold(groups)[0];
         let pipeline = self.pipelines.get(kernel);
+        let hierarchy = match &self.passes {
+            Passes::Paths(passes) => passes.arrays.hierarchy.as_ref(),
+            _ => None,
+        };
+        let record = bytemuck::bytes_of(&launch);
         self.context
-            .dispatch(pipeline, bytemuck::bytes_of(&launch), &self.ray_buffers(), groups);
+            .dispatch_searching(pipeline, record, &self.ray_buffers(), hierarchy, groups);
     }
 
     fn bring_batch(&mut self, batch: &Batch) -> Result<()> {

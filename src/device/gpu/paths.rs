@@ -4,14 +4,15 @@ use bytemuck::{Pod, Zeroable};
 
 use super::Gpu;
 use super::adapters::AdapterSummary;
+use super::contents::has_shapes_in_tree;
 use super::context::Context;
+use super::hierarchy::Hierarchy;
 use super::motion::Motions;
 use super::plan::{Plan, mebibytes};
 use super::records::{ELEMENT_GROUP, Elements, Slot};
 use super::shaders::{Binding, Kernel};
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
-use crate::resident::bvh::FEW_SHAPES;
 use crate::resident::layout::{
     BlockRecord, CornerRecord, EmissiveTriangleRecord, MediumRecord, NodeRecord, PathSettings, SceneRecord,
 };
@@ -71,11 +72,13 @@ pub(super) struct PathArrays {
     pub bounds: wgpu::Buffer,
     pub environment_at: u32,
     pub coats_at: u32,
+    /// The adapter's own, where that is searched.
+    pub hierarchy: Option<Hierarchy>,
 }
 
 impl PathArrays {
     /// Uploads the records of a scene whose parameters have these shapes, each tuned or not, and lie where the plan
-    /// says; `common` is what passes of every kind read.
+    /// says; `common` is what passes of every kind read. With `ray_queries` the adapter builds a hierarchy of its own.
     ///
     /// # Errors
     /// The adapter cannot hold them.
@@ -85,6 +88,7 @@ impl PathArrays {
         scene: &PathScene,
         plan: &Plan,
         shapes: &[(Shape, bool)],
+        ray_queries: bool,
     ) -> Result<Self> {
         let record = context.uniform("settings", size_of::<PathSettings>() as u64)?;
         check_fits(&record_parts(scene), &context.summary)?;
@@ -103,6 +107,7 @@ impl PathArrays {
             bounds: context.storage("bounds", 4 * floats as u64)?,
             environment_at: environment_at as u32,
             coats_at: coats_at as u32,
+            hierarchy: ray_queries.then(|| Hierarchy::new(context, scene)).transpose()?,
         })
     }
 
@@ -125,6 +130,9 @@ impl PathArrays {
         self.places = places;
         context.upload(&self.records, 0, &packed.0);
         context.upload(&self.record, 0, bytemuck::bytes_of(&scene.settings));
+        if self.hierarchy.is_some() {
+            self.hierarchy = Some(Hierarchy::new(context, scene)?);
+        }
         Ok(())
     }
 
@@ -149,13 +157,14 @@ fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Moti
         .collect();
     let distances: Vec<[f32; 4]> = in_groups(&scene.distances.values);
     let rooms: Vec<[u8; 16]> = in_groups(&scene.distances.rooms);
-    let in_turn: &[u32] = if scene.singles.len() <= FEW_SHAPES {
-        &scene.singles
+    // How many are tested in turn, and then the numbers of all.
+    let in_turn = if has_shapes_in_tree(scene) {
+        0
     } else {
-        &[]
+        scene.singles.len()
     };
-    let mut singles = vec![in_turn.len() as u32];
-    singles.extend(in_turn);
+    let mut singles = vec![in_turn as u32];
+    singles.extend(&scene.singles);
     let places = Places {
         surfaces: packed.add(&scene.surfaces),
         media: packed.add(&media),
@@ -387,6 +396,7 @@ mod tests {
             float_atomics: true,
             wide_atomics: true,
             subgroups: true,
+            ray_queries: false,
         };
         let parts =
             |meshes: u64, images: u64| [("meshes", meshes << 20, "fewer"), ("bitmaps", images << 20, "smaller")];

@@ -86,6 +86,14 @@ impl Pipelines {
         }
     }
 
+    /// Follows whether the adapter finds what rays meet: where that changes, what follows paths is compiled anew.
+    pub(super) fn set_ray_queries(&mut self, ray_queries: bool) {
+        if ray_queries != self.dialect.ray_queries {
+            self.dialect.ray_queries = ray_queries;
+            self.compiled.retain(|kernel, _| !kernel.follows_paths());
+        }
+    }
+
     /// Follows whether cameras are refined: where that changes, the replay of a field is compiled anew.
     pub(super) fn set_views(&mut self, views: bool) {
         if views != self.dialect.views {
@@ -137,12 +145,18 @@ impl Pipelines {
             // SAFETY: the shaders index buffers by places that are clamped to their arrays' sizes, which the host has
             // uploaded beside arrays of just these sizes; every loop counts towards a bound, goes on along a ray, goes
             // down a tree, or ends by Russian roulette; divisors are sizes, which are never zero where they are divided
-            // by.
-            unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
+            // by. Of rays that are searched by queries nothing is promised, so that those are checked.
+            unsafe {
+                let checks = wgpu::ShaderRuntimeChecks {
+                    ray_query_initialization_tracking: true,
+                    ..wgpu::ShaderRuntimeChecks::unchecked()
+                };
+                device.create_shader_module_trusted(descriptor, checks)
+            }
         } else {
             device.create_shader_module(descriptor)
         };
-        let bindings = kernel.bindings(self.dialect.banks);
+        let bindings = kernel.bindings(self.dialect);
         let layout = bind_group_layout(device, kernel, &bindings);
         let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: Some(kernel.entry()),

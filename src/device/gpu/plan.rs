@@ -238,6 +238,7 @@ mod tests {
             float_atomics: true,
             wide_atomics: true,
             subgroups: true,
+            ray_queries: false,
         }
     }
 

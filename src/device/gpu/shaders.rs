@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+pub use super::bindings::{Access, Binding};
 pub use super::contents::Leaves;
 use super::preprocess::{Composed, PreprocessError, compose};
 
@@ -45,6 +46,8 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/rays/film",
     "transport/lookup/grid",
     "transport/scene/bvh",
+    "transport/scene/nearest",
+    "transport/scene/ray_query",
     "transport/scene/beam",
     "transport/scene/bsdf",
     "transport/scene/bsdf/diffuse",
@@ -180,48 +183,6 @@ impl Accumulation {
     }
 }
 
-/// A buffer that shaders name; the number is its binding in group 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Binding {
-    /// The piece of work: a [`super::records::Launch`] or a [`super::records::Elements`].
-    Work = 0,
-    Scene = 1,
-    Tables = 2,
-    Sensors = 3,
-    Values = 4,
-    Values1 = 5,
-    Gradient = 6,
-    Gradient1 = 7,
-    Image = 8,
-    Adjoint = 9,
-    References = 10,
-    Statistics = 11,
-    Partials = 12,
-    Parameter = 13,
-    ParameterGradient = 14,
-    FirstMoment = 15,
-    SecondMoment = 16,
-    Source = 17,
-    Axes = 18,
-    Settings = 19,
-    Records = 20,
-    Bounds = 21,
-    Sums = 22,
-    Splats = 23,
-    Lists = 24,
-    LookedAt = 25,
-    Film = 26,
-}
-
-/// How a kernel uses a buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    Uniform,
-    Read,
-    Write,
-}
-
 /// What kernels are composed for, beside a scene's kinds of BSDFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dialect {
@@ -232,16 +193,19 @@ pub struct Dialect {
     pub banks: usize,
     /// Whether rays through a field send derivatives to their cameras.
     pub views: bool,
+    /// Whether the adapter finds what rays meet by its own hierarchy.
+    pub ray_queries: bool,
 }
 
 impl Dialect {
-    /// Sums of this kind, without subgroups, one buffer of parameters, and cameras that are known.
+    /// Sums of this kind, without subgroups, one buffer of parameters, cameras that are known, and our own hierarchy.
     pub fn plain(accumulation: Accumulation) -> Self {
         Self {
             accumulation,
             subgroups: false,
             banks: 1,
             views: false,
+            ray_queries: false,
         }
     }
 
@@ -252,14 +216,17 @@ impl Dialect {
             Accumulation::FixedPoint,
             Accumulation::FixedPoint64,
         ];
-        let others = (0..8).map(|bits| [0, 1, 2].map(|bit| bits >> bit & 1 == 1));
+        let others = (0..16).map(|bits| [0, 1, 2, 3].map(|bit| bits >> bit & 1 == 1));
         accumulations.into_iter().flat_map(move |accumulation| {
-            others.clone().map(move |[subgroups, two_banks, views]| Self {
-                accumulation,
-                subgroups,
-                banks: if two_banks { 2 } else { 1 },
-                views,
-            })
+            others
+                .clone()
+                .map(move |[subgroups, two_banks, views, ray_queries]| Self {
+                    accumulation,
+                    subgroups,
+                    banks: if two_banks { 2 } else { 1 },
+                    views,
+                    ray_queries,
+                })
         })
     }
 }
@@ -319,176 +286,6 @@ impl Kernel {
         }
     }
 
-    /// Its bindings, by number, where parameters are in so many buffers.
-    pub fn bindings(self, banks: usize) -> Vec<(Binding, Access)> {
-        let with_second = |&(binding, access): &(Binding, Access)| {
-            let second = match binding {
-                Binding::Values => Some(Binding::Values1),
-                Binding::Gradient => Some(Binding::Gradient1),
-                _ => None,
-            };
-            let second = second.filter(|_| banks > 1).map(|second| (second, access));
-            [Some((binding, access)), second].into_iter().flatten()
-        };
-        self.bindings_of_one().iter().flat_map(with_second).collect()
-    }
-
-    /// Whether it reads parameters or adds to their gradients as rays do.
-    fn sees_banks(self) -> bool {
-        let bindings = self.bindings_of_one();
-        bindings
-            .iter()
-            .any(|(binding, _)| matches!(binding, Binding::Values | Binding::Gradient))
-    }
-
-    /// Storage buffers that it binds beside parameters and their gradients.
-    pub(super) fn other_buffers(self) -> u32 {
-        let is_other = |&&(binding, access): &&(Binding, Access)| {
-            access != Access::Uniform && !matches!(binding, Binding::Values | Binding::Gradient)
-        };
-        self.bindings_of_one().iter().filter(is_other).count() as u32
-    }
-
-    /// Its bindings where all parameters are in one buffer.
-    fn bindings_of_one(self) -> &'static [(Binding, Access)] {
-        use Access::{Read, Uniform, Write};
-        use Binding::*;
-        match self {
-            Self::Render => &[
-                (Work, Uniform),
-                (Scene, Uniform),
-                (Tables, Read),
-                (Sensors, Read),
-                (Values, Read),
-                (Image, Write),
-            ],
-            Self::Loss => &[
-                (Work, Uniform),
-                (Tables, Read),
-                (Sensors, Read),
-                (Image, Read),
-                (Adjoint, Write),
-                (References, Read),
-                (Partials, Write),
-            ],
-            Self::Backpropagate => &[
-                (Work, Uniform),
-                (Scene, Uniform),
-                (Tables, Read),
-                (Sensors, Read),
-                (Values, Read),
-                (Gradient, Write),
-                (Adjoint, Read),
-                (Statistics, Write),
-            ],
-            Self::Occupancy => &[(Work, Uniform), (Scene, Uniform), (Tables, Write), (Values, Read)],
-            Self::Step => &[
-                (Work, Uniform),
-                (Partials, Write),
-                (Parameter, Write),
-                (ParameterGradient, Write),
-                (FirstMoment, Write),
-                (SecondMoment, Write),
-            ],
-            Self::Regularize => &[
-                (Work, Uniform),
-                (Partials, Write),
-                (Parameter, Write),
-                (ParameterGradient, Write),
-            ],
-            Self::Resample | Self::Majorants => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
-            Self::RenderAov => &[
-                (Work, Uniform),
-                (Scene, Uniform),
-                (Tables, Read),
-                (Sensors, Read),
-                (Values, Read),
-                (Image, Write),
-                (Settings, Uniform),
-                (Records, Read),
-                (Bounds, Read),
-            ],
-            Self::RenderPaths => &[
-                (Work, Uniform),
-                (Scene, Uniform),
-                (Tables, Read),
-                (Sensors, Read),
-                (Values, Read),
-                (Image, Write),
-                (Settings, Uniform),
-                (Records, Read),
-                (Bounds, Read),
-            ],
-            Self::BackpropagatePaths => &[
-                (Work, Uniform),
-                (Scene, Uniform),
-                (Tables, Read),
-                (Sensors, Read),
-                (Values, Read),
-                (Gradient, Write),
-                (Adjoint, Read),
-                (Statistics, Write),
-                (Settings, Uniform),
-                (Records, Read),
-                (Bounds, Read),
-            ],
-            Self::Develop => &[
-                (Work, Uniform),
-                (Scene, Uniform),
-                (Tables, Read),
-                (Sensors, Read),
-                (Image, Write),
-                (Film, Write),
-            ],
-            Self::RenderLight => &[
-                (Work, Uniform),
-                (Values, Read),
-                (Settings, Uniform),
-                (Records, Read),
-                (Film, Write),
-            ],
-            Self::DevelopLight => &[(Work, Uniform), (Image, Write), (Settings, Uniform), (Film, Read)],
-            Self::BackpropagateLight => &[
-                (Work, Uniform),
-                (Values, Read),
-                (Gradient, Write),
-                (Adjoint, Read),
-                (Statistics, Write),
-                (Settings, Uniform),
-                (Records, Read),
-            ],
-            Self::Collect => &[
-                (Work, Uniform),
-                (Statistics, Write),
-                (ParameterGradient, Write),
-                (Sums, Write),
-            ],
-            Self::ProjectSplats => &[(Values, Read), (Settings, Uniform), (Splats, Write)],
-            Self::CountSplats | Self::ListSplats => &[(Settings, Uniform), (Splats, Read), (Lists, Write)],
-            Self::ScanSplats => &[(Settings, Uniform), (Lists, Write)],
-            Self::RenderSplats => &[
-                (Values, Read),
-                (Image, Write),
-                (Settings, Uniform),
-                (Splats, Read),
-                (Lists, Read),
-                (LookedAt, Write),
-            ],
-            Self::DerivativesSplats => &[
-                (Work, Uniform),
-                (Values, Read),
-                (Gradient, Write),
-                (Image, Read),
-                (Adjoint, Read),
-                (Statistics, Write),
-                (Settings, Uniform),
-                (Splats, Read),
-                (Lists, Read),
-                (LookedAt, Read),
-            ],
-        }
-    }
-
     /// The preprocessor's defines.
     pub fn defines(self, dialect: Dialect) -> Vec<&'static str> {
         let mut defines = match self {
@@ -515,6 +312,9 @@ impl Kernel {
         }
         if dialect.banks > 1 && self.sees_banks() {
             defines.push("TWO_BANKS");
+        }
+        if self.searches(dialect) {
+            defines.push("RAY_QUERIES");
         }
         defines
     }

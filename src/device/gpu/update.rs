@@ -139,7 +139,8 @@ impl Gpu {
             Passes::Light(passes) => passes.scene.fit(&fitted),
             Passes::Paths(PathPasses { scene, arrays }) => {
                 scene.fit(&self.scene, &fitted);
-                *arrays = PathArrays::new(&self.context, &self.scene, scene, &self.arrays.plan, &new)?;
+                let ray_queries = self.pipelines.dialect.ray_queries;
+                *arrays = PathArrays::new(&self.context, &self.scene, scene, &self.arrays.plan, &new, ray_queries)?;
             }
         }
         self.context

@@ -236,7 +236,7 @@ pub fn box_around_surfaces(surfaces: &[SurfaceRecord]) -> Corners {
 }
 
 /// A box around a surface that is not a mesh, with room for the rounding of hits.
-pub(super) fn box_of_surface(record: &SurfaceRecord) -> Corners {
+pub(crate) fn box_of_surface(record: &SurfaceRecord) -> Corners {
     /// What the rounding of a hit may move it by, as a part of the largest coordinate.
     const MARGIN: f32 = 1e-4;
     box_with_margin(record, MARGIN)

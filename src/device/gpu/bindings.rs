@@ -1,0 +1,231 @@
+//! What each kernel binds.
+
+use super::shaders::{Dialect, Kernel};
+
+/// A buffer that shaders name; the number is its binding in group 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Binding {
+    /// The piece of work: a [`super::records::Launch`] or a [`super::records::Elements`].
+    Work = 0,
+    Scene = 1,
+    Tables = 2,
+    Sensors = 3,
+    Values = 4,
+    Values1 = 5,
+    Gradient = 6,
+    Gradient1 = 7,
+    Image = 8,
+    Adjoint = 9,
+    References = 10,
+    Statistics = 11,
+    Partials = 12,
+    Parameter = 13,
+    ParameterGradient = 14,
+    FirstMoment = 15,
+    SecondMoment = 16,
+    Source = 17,
+    Axes = 18,
+    Settings = 19,
+    Records = 20,
+    Bounds = 21,
+    Sums = 22,
+    Splats = 23,
+    Lists = 24,
+    LookedAt = 25,
+    Film = 26,
+    /// The adapter's own hierarchy over triangles and shapes.
+    Hierarchy = 27,
+}
+
+/// How a kernel uses a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Uniform,
+    Read,
+    Write,
+    /// Searched by ray queries: no buffer.
+    Search,
+}
+
+impl Kernel {
+    /// Its bindings in a dialect, by number.
+    pub fn bindings(self, dialect: Dialect) -> Vec<(Binding, Access)> {
+        let with_second = |&(binding, access): &(Binding, Access)| {
+            let second = match binding {
+                Binding::Values => Some(Binding::Values1),
+                Binding::Gradient => Some(Binding::Gradient1),
+                _ => None,
+            };
+            let second = second.filter(|_| dialect.banks > 1).map(|second| (second, access));
+            [Some((binding, access)), second].into_iter().flatten()
+        };
+        let searches = self.searches(dialect);
+        // Of first surfaces, our own search alone reads the settings.
+        let is_read = |&&(binding, _): &&_| !(searches && self == Self::RenderAov && binding == Binding::Settings);
+        let buffers = self.bindings_of_one().iter().filter(is_read).flat_map(with_second);
+        let searched = searches.then_some((Binding::Hierarchy, Access::Search));
+        buffers.chain(searched).collect()
+    }
+
+    /// Whether it searches the adapter's hierarchy.
+    pub(super) fn searches(self, dialect: Dialect) -> bool {
+        dialect.ray_queries && self.follows_paths()
+    }
+
+    /// Whether it reads parameters or adds to their gradients as rays do.
+    pub(super) fn sees_banks(self) -> bool {
+        let bindings = self.bindings_of_one();
+        bindings
+            .iter()
+            .any(|(binding, _)| matches!(binding, Binding::Values | Binding::Gradient))
+    }
+
+    /// Storage buffers that it binds beside parameters and their gradients.
+    pub(super) fn other_buffers(self) -> u32 {
+        let is_other = |&&(binding, access): &&(Binding, Access)| {
+            access != Access::Uniform && !matches!(binding, Binding::Values | Binding::Gradient)
+        };
+        self.bindings_of_one().iter().filter(is_other).count() as u32
+    }
+
+    /// Its bindings where all parameters are in one buffer.
+    fn bindings_of_one(self) -> &'static [(Binding, Access)] {
+        use Access::{Read, Uniform, Write};
+        use Binding::*;
+        match self {
+            Self::Render => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Image, Write),
+            ],
+            Self::Loss => &[
+                (Work, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Image, Read),
+                (Adjoint, Write),
+                (References, Read),
+                (Partials, Write),
+            ],
+            Self::Backpropagate => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Gradient, Write),
+                (Adjoint, Read),
+                (Statistics, Write),
+            ],
+            Self::Occupancy => &[(Work, Uniform), (Scene, Uniform), (Tables, Write), (Values, Read)],
+            Self::Step => &[
+                (Work, Uniform),
+                (Partials, Write),
+                (Parameter, Write),
+                (ParameterGradient, Write),
+                (FirstMoment, Write),
+                (SecondMoment, Write),
+            ],
+            Self::Regularize => &[
+                (Work, Uniform),
+                (Partials, Write),
+                (Parameter, Write),
+                (ParameterGradient, Write),
+            ],
+            Self::Resample | Self::Majorants => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
+            Self::RenderAov => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Image, Write),
+                (Settings, Uniform),
+                (Records, Read),
+                (Bounds, Read),
+            ],
+            Self::RenderPaths => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Image, Write),
+                (Settings, Uniform),
+                (Records, Read),
+                (Bounds, Read),
+            ],
+            Self::BackpropagatePaths => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Gradient, Write),
+                (Adjoint, Read),
+                (Statistics, Write),
+                (Settings, Uniform),
+                (Records, Read),
+                (Bounds, Read),
+            ],
+            Self::Develop => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Image, Write),
+                (Film, Write),
+            ],
+            Self::RenderLight => &[
+                (Work, Uniform),
+                (Values, Read),
+                (Settings, Uniform),
+                (Records, Read),
+                (Film, Write),
+            ],
+            Self::DevelopLight => &[(Work, Uniform), (Image, Write), (Settings, Uniform), (Film, Read)],
+            Self::BackpropagateLight => &[
+                (Work, Uniform),
+                (Values, Read),
+                (Gradient, Write),
+                (Adjoint, Read),
+                (Statistics, Write),
+                (Settings, Uniform),
+                (Records, Read),
+            ],
+            Self::Collect => &[
+                (Work, Uniform),
+                (Statistics, Write),
+                (ParameterGradient, Write),
+                (Sums, Write),
+            ],
+            Self::ProjectSplats => &[(Values, Read), (Settings, Uniform), (Splats, Write)],
+            Self::CountSplats | Self::ListSplats => &[(Settings, Uniform), (Splats, Read), (Lists, Write)],
+            Self::ScanSplats => &[(Settings, Uniform), (Lists, Write)],
+            Self::RenderSplats => &[
+                (Values, Read),
+                (Image, Write),
+                (Settings, Uniform),
+                (Splats, Read),
+                (Lists, Read),
+                (LookedAt, Write),
+            ],
+            Self::DerivativesSplats => &[
+                (Work, Uniform),
+                (Values, Read),
+                (Gradient, Write),
+                (Image, Read),
+                (Adjoint, Read),
+                (Statistics, Write),
+                (Settings, Uniform),
+                (Splats, Read),
+                (Lists, Read),
+                (LookedAt, Read),
+            ],
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What rays meet by an adapter's own hierarchy: the same paths as on the CPU, but for the few that its rounding sends another way.
+//!
+//! Without an adapter that has ray queries these tests print that they were skipped; with `PRBOPT_REQUIRE_RAY_QUERIES=1` they fail
+//! instead. `tests/ray_query_driver.sh` fetches a software driver that has them.
+
+use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::{Adapters, Gpu, Options};
+
+use super::meshes::{cases, files};
+use super::moving;
+use super::worlds::{compare, look, run};
+
+const WANTED: Options = Options {
+    deterministic: false,
+    precise: false,
+    float_atomics: true,
+    wide_atomics: true,
+    subgroups: true,
+    ray_queries: true,
+    dispatch_size: None,
+    bank: None,
+};
+
+/// Opens the first adapter that has ray queries, or says that there is none.
+fn searching() -> Option<Gpu> {
+    let adapters = Adapters::find();
+    let Some(index) = adapters.summaries().iter().position(|adapter| adapter.ray_queries) else {
+        assert!(
+            std::env::var_os("PRBOPT_REQUIRE_RAY_QUERIES").is_none_or(|v| v != "1"),
+            "PRBOPT_REQUIRE_RAY_QUERIES is set, but no adapter has them"
+        );
+        // Not by a macro, whose output the test runner keeps to itself.
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: no adapter has ray queries\n");
+        return None;
+    };
+    Some(Gpu::open(&adapters, index, WANTED).unwrap_or_else(|e| panic!("{e}")))
+}
+
+/// A mesh among shapes so many that boxes tell of them, lit by an environment: first surfaces, nearest hits and shadow rays.
+#[test]
+fn ray_queries_find_what_the_cpu_finds() {
+    let Some(mut gpu) = searching() else { return };
+    let folder = files();
+    let cases = cases(folder.path());
+    let case = cases.iter().find(|case| case.name == "a mesh among many shapes, drt");
+    let case = case.expect("it is in the table");
+    compare(&look(&mut Cpu::new(), case), &look(&mut gpu, case)).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// All of the table with gradients and a step, worlds without anything to search among them.
+#[test]
+#[ignore = "compiles shaders for minutes"]
+fn ray_queries_find_what_the_cpu_finds_in_all_worlds() {
+    let Some(mut gpu) = searching() else { return };
+    let folder = files();
+    let mut wrong = Vec::new();
+    for case in cases(folder.path()) {
+        let (cpu, gpu) = (run(&mut Cpu::new(), &case), run(&mut gpu, &case));
+        if let Err(e) = compare(&cpu, &gpu) {
+            wrong.push(format!("{}: {e}", case.name));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// The hierarchy follows the vertices of a mesh, which steps move.
+#[test]
+#[ignore = "compiles shaders for minutes"]
+fn ray_queries_follow_what_moves() {
+    let Some(mut gpu) = searching() else { return };
+    let small = moving::together(&["vertices of a smooth mesh"]);
+    let (cpu, gpu) = (moving::run(&mut Cpu::new(), &small), moving::run(&mut gpu, &small));
+    compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn an_adapter_without_ray_queries_refuses_them() {
+    let adapters = Adapters::find();
+    let without = adapters.summaries().iter().position(|adapter| !adapter.ray_queries);
+    let Some(index) = without else { return };
+    let error = Gpu::open(&adapters, index, WANTED).expect_err("it has none");
+    assert!(error.to_string().contains("has no ray queries"), "{error}");
+}
