@@ -163,6 +163,31 @@ fn world(surfaces: Vec<Surface>) -> World {
     }
 }
 
+/// More shapes than rays are tested against in turn, so that the hierarchy leads to them too.
+fn tiles() -> impl Iterator<Item = Surface> {
+    (0..FEW_SHAPES + 1).map(|i| {
+        let [x, y, z] = [i % 4, i / 4 % 4, i / 16].map(|k| 0.6 * k as f32 - 0.9);
+        let to_world = placed(0.2, 0.4 * i as f32, [x, y, z - 1.2]);
+        surface(Geometry::Rectangle, to_world, painted(), [None; 2])
+    })
+}
+
+/// A mesh in the middle.
+fn gem(folder: &Path, face_normals: bool, bsdf: Bsdf) -> Surface {
+    let to_world = placed(0.5, -0.5, [0.1, 0.1, 0.2]);
+    surface(ball(folder, face_normals), to_world, bsdf, [None; 2])
+}
+
+/// A mesh among many shapes, and no media.
+pub(super) fn among_many(folder: &Path) -> Case {
+    let surfaces = tiles().chain([gem(folder, false, image(folder, false, Wrap::Clamp))]);
+    let world = World {
+        surfaces: surfaces.collect(),
+        ..World::default()
+    };
+    case("a mesh among many shapes", world, envmap(), Gradient::FreeFlight)
+}
+
 pub(super) fn cases(folder: &Path) -> Vec<Case> {
     use Gradient::{Drt, FreeFlight};
     let mesh = |face_normals, to_world, bsdf, media| surface(ball(folder, face_normals), to_world, bsdf, media);
@@ -179,13 +204,7 @@ pub(super) fn cases(folder: &Path) -> Vec<Case> {
     };
     let mut around = shining(cube(), "room");
     (around.interior, around.flip_normals, around.to_world) = (None, true, placed(8.0, 0.2, [0.0; 3]));
-    // More shapes than rays are tested against in turn, so that the hierarchy leads to them too.
-    let tiles = (0..FEW_SHAPES + 1).map(|i| {
-        let [x, y, z] = [i % 4, i / 4 % 4, i / 16].map(|k| 0.6 * k as f32 - 0.9);
-        let to_world = placed(0.2, 0.4 * i as f32, [x, y, z - 1.2]);
-        surface(Geometry::Rectangle, to_world, painted(), [None; 2])
-    });
-    let gem = |face_normals, bsdf| mesh(face_normals, placed(0.5, -0.5, [0.1, 0.1, 0.2]), bsdf, [None; 2]);
+    let gem = |face_normals, bsdf| gem(folder, face_normals, bsdf);
     vec![
         case(
             "smooth mesh with a bilinear image, mirrored, envmap, drt",
@@ -247,7 +266,7 @@ pub(super) fn cases(folder: &Path) -> Vec<Case> {
         case(
             "a mesh among many shapes, drt",
             world(
-                tiles
+                tiles()
                     .chain([cube(), gem(true, image(folder, false, Wrap::Clamp))])
                     .collect(),
             ),

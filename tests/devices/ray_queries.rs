@@ -6,7 +6,7 @@
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::{Adapters, Gpu, Options};
 
-use super::meshes::{cases, files};
+use super::meshes::{among_many, cases, files};
 use super::moving;
 use super::worlds::{compare, look, run};
 
@@ -41,10 +41,8 @@ fn searching() -> Option<Gpu> {
 fn ray_queries_find_what_the_cpu_finds() {
     let Some(mut gpu) = searching() else { return };
     let folder = files();
-    let cases = cases(folder.path());
-    let case = cases.iter().find(|case| case.name == "a mesh among many shapes, drt");
-    let case = case.expect("it is in the table");
-    compare(&look(&mut Cpu::new(), case), &look(&mut gpu, case)).unwrap_or_else(|e| panic!("{e}"));
+    let case = among_many(folder.path());
+    compare(&look(&mut Cpu::new(), &case), &look(&mut gpu, &case)).unwrap_or_else(|e| panic!("{e}"));
 }
 
 /// All of the table with gradients and a step, worlds without anything to search among them.

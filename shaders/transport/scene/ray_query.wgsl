@@ -12,41 +12,40 @@
 
 // Bits and kinds of ray queries, which WGSL gives no names.
 const END_AT_ANY_HIT: u32 = 4u;
-const HIT_NOTHING: u32 = 0u;
 const HIT_TRIANGLE: u32 = 1u;
 const HIT_BOX: u32 = 3u;
 const EVERY_INSTANCE: u32 = 0xffu;
 
 // The nearest hit between 0 and that of `known`, or `known`; where `any` hit will do, one of them.
 fn bvh_intersect(origin: vec3f, direction: vec3f, known: Nearest, any: bool) -> Nearest {
+    var best = known;
+    best.t = min(best.t, FAR);
     var query: ray_query;
     let flags = select(0u, END_AT_ANY_HIT, any);
-    rayQueryInitialize(&query, hierarchy, RayDesc(flags, EVERY_INSTANCE, 0.0, min(known.t, FAR), origin, direction));
-    // The adapter tests triangles; of boxes it asks whether what is in them is met.
+    rayQueryInitialize(&query, hierarchy, RayDesc(flags, EVERY_INSTANCE, 0.0, best.t, origin, direction));
+    // The adapter tests triangles and keeps the nearest; shapes are met here, in every box that it enters before that. It is not
+    // told of their hits: naga 30 compares those with a distance that is not there.
     while rayQueryProceed(&query) {
         if SHAPES_IN_TREE {
             let candidate = rayQueryGetCandidateIntersection(&query);
             if candidate.kind == HIT_BOX {
-                let found = intersect_shape(single_record(candidate.primitive_index), origin, direction, known.t);
-                if found.met {
-                    // Named, because naga 30 writes the call before an argument that is not.
-                    let t = found.t;
-                    rayQueryGenerateIntersection(&query, t);
+                let number = single_record(candidate.primitive_index);
+                let found = intersect_shape(number, origin, direction, known.t);
+                if found.met && (found.t < best.t || (found.t == best.t && number < best.number)) {
+                    best = Nearest(found.t, number, found.part, 0u, 0.0, 0.0, true);
+                    if any {
+                        return best;
+                    }
                 }
             }
         }
     }
     let met = rayQueryGetCommittedIntersection(&query);
-    if met.kind == HIT_NOTHING {
-        return known;
-    }
-    if met.kind == HIT_TRIANGLE {
+    if met.kind == HIT_TRIANGLE && met.t < best.t {
         let block = met.primitive_index >> 2u;
         let lane = met.primitive_index & 3u;
         let number = block_triangles(block)[lane] | TRIANGLE;
         return Nearest(met.t, number, block, lane, met.barycentrics.x, met.barycentrics.y, true);
     }
-    let number = single_record(met.primitive_index);
-    let found = intersect_shape(number, origin, direction, known.t);
-    return Nearest(found.t, number, found.part, 0u, 0.0, 0.0, true);
+    return best;
 }
