@@ -188,7 +188,7 @@ pub(super) fn among_many(folder: &Path) -> Case {
     case("a mesh among many shapes", world, envmap(), Gradient::FreeFlight)
 }
 
-pub(super) fn cases(folder: &Path) -> Vec<Case> {
+fn cases(folder: &Path) -> Vec<Case> {
     use Gradient::{Drt, FreeFlight};
     let mesh = |face_normals, to_world, bsdf, media| surface(ball(folder, face_normals), to_world, bsdf, media);
     let clear = || mesh(true, placed(0.9, 0.3, [0.0; 3]), Bsdf::Null, [Some(0), None]);
