@@ -1,6 +1,21 @@
-// The BVH over all surfaces, and the vertex data of meshes' triangles.
+// The BVH over all surfaces, what searches through it find, and the vertex data of meshes' triangles.
 
 #import bind/scene
+
+// Where a ray first meets a surface at distance t: a triangle at the point (1 - u - v) a + u b + v c, or another surface.
+struct Nearest {
+    t: f32,
+    // Of a triangle: its number with the bit TRIANGLE; of a surface: its number.
+    number: u32,
+    // Of a triangle: block and lane; of another surface: its part, of a cube the face.
+    place: u32,
+    lane: u32,
+    u: f32,
+    v: f32,
+    found: bool,
+}
+
+const TRIANGLE: u32 = 0x80000000u;
 
 // One kind of plane (minimum x, y, z, maximum x, y, z) of four children of a node; `half` is 0 or 1.
 fn node_planes(node: u32, kind: u32, half: u32) -> vec4f {

@@ -3,7 +3,6 @@
 
 #import bind/bvh
 #import common/math
-#import transport/scene/nearest
 #import transport/scene/records
 
 const EDGE_TOLERANCE: f32 = 2.0 * EPSILON;

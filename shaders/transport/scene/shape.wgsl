@@ -3,7 +3,7 @@
 #import common/math
 #import transport/rays/sampler
 #ifdef RAY_QUERIES
-#import transport/scene/ray_query
+#import bind/hierarchy
 #else
 #import transport/scene/bvh
 #endif

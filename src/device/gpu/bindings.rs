@@ -137,18 +137,7 @@ impl Kernel {
                 (ParameterGradient, Write),
             ],
             Self::Resample | Self::Majorants => &[(Work, Uniform), (Parameter, Write), (Source, Read), (Axes, Read)],
-            Self::RenderAov => &[
-                (Work, Uniform),
-                (Scene, Uniform),
-                (Tables, Read),
-                (Sensors, Read),
-                (Values, Read),
-                (Image, Write),
-                (Settings, Uniform),
-                (Records, Read),
-                (Bounds, Read),
-            ],
-            Self::RenderPaths => &[
+            Self::RenderPaths | Self::RenderAov => &[
                 (Work, Uniform),
                 (Scene, Uniform),
                 (Tables, Read),

@@ -1,4 +1,4 @@
-//! The hierarchy that an adapter builds of a scene for ray queries (`shaders/transport/scene/ray_query.wgsl`): all meshes'
+//! The hierarchy that an adapter builds of a scene for ray queries (`shaders/bind/hierarchy.wgsl`): all meshes'
 //! triangles, and boxes around the other shapes where there are many.
 
 use super::contents::has_shapes_in_tree;

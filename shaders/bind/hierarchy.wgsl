@@ -4,7 +4,6 @@
 #import bind/bvh
 #import bind/contents
 #import bind/scene
-#import transport/scene/nearest
 #import transport/scene/records
 
 // Two instances at most: triangles, four to a block in the order of blocks, and boxes around the shapes of `single_record`.
