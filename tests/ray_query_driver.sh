@@ -21,6 +21,6 @@ apt-get "${apart[@]}" update >&2
 (cd "$folder" && apt-get "${apart[@]}" download "mesa-vulkan-drivers/$VERSION_CODENAME-backports" >&2)
 dpkg-deb --extract "$folder"/mesa-vulkan-drivers_*.deb "$folder/root"
 
-driver=$(find "$folder/root" -name libvulkan_lvp.so)
+driver=$(find "$folder/root" -name libvulkan_lvp.so | grep .)
 printf '{"file_format_version": "1.0.0", "ICD": {"api_version": "1.3.0", "library_path": "%s"}}\n' "$driver" >"$folder/driver.json"
 echo "$folder/driver.json"

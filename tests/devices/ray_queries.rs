@@ -10,16 +10,12 @@ use super::meshes::{among_many, files};
 use super::moving;
 use super::worlds::{compare, look};
 
-const WANTED: Options = Options {
-    deterministic: false,
-    precise: false,
-    float_atomics: true,
-    wide_atomics: true,
-    subgroups: true,
-    ray_queries: true,
-    dispatch_size: None,
-    bank: None,
-};
+fn wanted() -> Options {
+    Options {
+        ray_queries: true,
+        ..Options::default()
+    }
+}
 
 /// Opens the first adapter that has ray queries, or says that there is none.
 fn searching() -> Option<Gpu> {
@@ -33,7 +29,7 @@ fn searching() -> Option<Gpu> {
         let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: no adapter has ray queries\n");
         return None;
     };
-    Some(Gpu::open(&adapters, index, WANTED).unwrap_or_else(|e| panic!("{e}")))
+    Some(Gpu::open(&adapters, index, wanted()).unwrap_or_else(|e| panic!("{e}")))
 }
 
 /// A mesh among shapes so many that boxes tell of them, lit by an environment: first surfaces, nearest hits and shadow rays.
@@ -60,6 +56,6 @@ fn an_adapter_without_ray_queries_refuses_them() {
     let adapters = Adapters::find();
     let without = adapters.summaries().iter().position(|adapter| !adapter.ray_queries);
     let Some(index) = without else { return };
-    let error = Gpu::open(&adapters, index, WANTED).expect_err("it has none");
+    let error = Gpu::open(&adapters, index, wanted()).expect_err("it has none");
     assert!(error.to_string().contains("has no ray queries"), "{error}");
 }

@@ -90,6 +90,9 @@ pub fn difference(
     for _ in 0..SHORTENINGS {
         shorter /= SHORTENING;
         let bent: Vec<usize> = (0..rays.len()).filter(|&i| slopes[i].is_bent()).collect();
+        if bent.is_empty() {
+            break;
+        }
         let again: Vec<u32> = bent.iter().map(|&i| rays[i]).collect();
         let found = self::slopes(objective, entry, &again, shorter);
         for (i, slope) in bent.into_iter().zip(found) {
