@@ -104,6 +104,13 @@ impl Terminal {
             .expect("typed");
     }
 
+    /// The signal of a Control-C that is not typed: typing one throws away what the terminal has not shown yet.
+    fn interrupt(&self) {
+        let process = self.child.process_id().expect("runs").to_string();
+        let status = Command::new("kill").args(["-INT", &process]).status();
+        assert!(status.expect("kill").success());
+    }
+
     fn end(mut self) -> (u32, String) {
         let status = self.child.wait().expect("ends");
         std::thread::sleep(Duration::from_millis(200));
@@ -120,7 +127,7 @@ fn folder() -> tempfile::TempDir {
 const OPTIMIZE: [&str; 4] = ["optimize", "scene.json", "--device", "cpu"];
 
 #[test]
-fn a_bar_shows_how_far_it_is_and_control_c_saves() {
+fn a_bar_shows_how_far_it_is_and_is_gone_at_the_end() {
     let folder = folder();
     let terminal = Terminal::start(folder.path(), 110, &OPTIMIZE, &[]);
     let bar = |screen: &str| {
@@ -137,14 +144,27 @@ fn a_bar_shows_how_far_it_is_and_control_c_saves() {
         "one line that is drawn anew:\n{}",
         terminal.screen()
     );
+    terminal.interrupt();
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 130, "{screen}");
+    assert_eq!(bar(&screen), 0, "nothing of the bar is left:\n{screen}");
+    let beginnings = ["stopping when what is at work", "stopped after iteration"];
+    for (line, beginning) in screen.lines().skip(2).zip(beginnings) {
+        assert!(line.starts_with(beginning), "{screen}");
+    }
+    assert_eq!(screen.lines().count(), 4, "{screen}");
+    assert!(screen.contains("--resume"), "{screen}");
+}
+
+#[test]
+fn control_c_saves() {
+    let folder = folder();
+    let terminal = Terminal::start(folder.path(), 110, &OPTIMIZE, &[]);
+    terminal.wait_for("a bar", |screen| screen.contains("it/s"));
     terminal.press_control_c();
     let (code, screen) = terminal.end();
     assert_eq!(code, 130, "{screen}");
-    assert!(
-        screen.contains("stopped after iteration") && screen.contains("--resume"),
-        "{screen}"
-    );
-    assert!(bar(&screen) <= 1, "nothing is drawn after the end:\n{screen}");
+    assert!(screen.contains("stopped after iteration"), "{screen}");
     assert!(folder.path().join("runs/scene/checkpoint.safetensors").is_file());
     assert!(folder.path().join("runs/scene/report.html").is_file());
 }

@@ -117,7 +117,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         "go on from {}, if it is there, by: {resume_command}",
         folder.checkpoint().display()
     ));
-    let stop = stop_on_signal(args.verbosity.speaks(), folder.checkpoint(), resume_command.clone())?;
+    let stop = stop_on_signal(&progress, folder.checkpoint(), resume_command.clone())?;
     if !leads {
         return follow(
             &args,
@@ -350,7 +350,7 @@ fn announce(progress: &Progress, record: &Record, path: &Path, from: Option<u32>
 
 /// The first Ctrl-C stops the run after its present iteration, a second one ends the program at once, which is safe
 /// because files are replaced atomically.
-fn stop_on_signal(speaks: bool, checkpoint: PathBuf, resume: String) -> Result<Arc<AtomicBool>> {
+fn stop_on_signal(progress: &Progress, checkpoint: PathBuf, resume: String) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     if !Cluster::world().leads() {
@@ -358,6 +358,7 @@ fn stop_on_signal(speaks: bool, checkpoint: PathBuf, resume: String) -> Result<A
         ctrlc::set_handler(|| {}).map_err(|e| anyhow!("Ctrl-C cannot be caught: {e}"))?;
         return Ok(stop);
     }
+    let say = progress.speaker();
     let handler = move || {
         if flag.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
@@ -368,9 +369,7 @@ fn stop_on_signal(speaks: bool, checkpoint: PathBuf, resume: String) -> Result<A
                 checkpoint.display()
             );
         }
-        if speaks {
-            eprintln!("\nstopping when what is at work is done and saved; once more to stop at once");
-        }
+        say("stopping when what is at work is done and saved; once more to stop at once");
     };
     ctrlc::set_handler(handler).map_err(|e| anyhow!("Ctrl-C cannot be caught: {e}"))?;
     Ok(stop)

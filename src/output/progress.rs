@@ -5,7 +5,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::metrics::Figures;
@@ -78,6 +78,16 @@ impl Progress {
         }
     }
 
+    /// Says sentences to people from another thread, at any time. What a terminal echoes of a key is written over.
+    pub fn speaker(&self) -> impl Fn(&str) + Send + 'static {
+        let (style, bar) = (self.style, self.bar.clone());
+        move |text| match style {
+            Style::Quiet | Style::Json => {}
+            Style::Lines => eprintln!("{text}"),
+            Style::Bar => bar.suspend(|| eprintln!("\r{text}")),
+        }
+    }
+
     /// A sentence for people that also a quiet run says: something keeps it from going on.
     pub fn alert(&self, text: &str) {
         match self.style {
@@ -106,8 +116,11 @@ impl Progress {
             // What is wide gives way, so that a narrow window is never broken by a line that does not fit.
             let template = "{bar:24} {pos}/{len}  {wide_msg}";
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-            self.bar = ProgressBar::new(total.into()).with_style(style);
+            self.bar.reset();
+            self.bar.set_style(style);
+            self.bar.set_length(total.into());
             self.bar.set_position(first.into());
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 
@@ -149,7 +162,7 @@ impl Progress {
     /// The iterations have ended, for whatever reason.
     pub fn end(&mut self) {
         self.bar.finish_and_clear();
-        self.bar = ProgressBar::hidden();
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
     /// Writes a plain line, if one is due, and returns when the last one was written.
@@ -328,9 +341,11 @@ mod tests {
         assert_eq!(progress.bar.message(), summary(&figures(10, json!(21.5)), pace, 34));
         progress.advance(12, &Value::Null);
         assert_eq!(progress.bar.position(), 12);
-        let bar = progress.bar.clone();
         progress.end();
-        assert!(bar.is_finished() && !progress.bar.is_finished() && progress.bar.position() == 0);
+        assert!(progress.bar.is_finished() && progress.bar.is_hidden());
+        progress.begin(0, 5);
+        assert!(!progress.bar.is_finished());
+        assert_eq!((progress.bar.position(), progress.bar.length()), (0, Some(5)));
     }
 
     #[test]
