@@ -121,10 +121,11 @@ fn describe_area(area: &Area, record: &mut SensorRecord) {
     let mut to_world = area.to_world;
     record.area = match (area.form, area.flipped) {
         (AreaForm::Rectangle, _) => layout::area::RECTANGLE,
+        (AreaForm::Disk, _) => layout::area::DISK,
         (AreaForm::Sphere, false) => layout::area::SPHERE,
         (AreaForm::Sphere, true) => layout::area::CAVITY,
     };
-    if area.form == AreaForm::Rectangle {
+    if area.form != AreaForm::Sphere {
         // Normals turn by the transposed inverse, which keeps the side that a mirroring map shows.
         let normal = (to_world.matrix3.inverse().transpose() * Vec3A::Z).normalize();
         to_world.matrix3.z_axis = if area.flipped { -normal } else { normal };
@@ -141,7 +142,8 @@ pub(super) fn look_from_afar(resident: &mut Resident) {
     }
     let (center, radius) = sphere_around(resident);
     for sensor in resident.sensors.iter_mut().filter(|sensor| distant(sensor)) {
-        let everywhere = sensor.area == layout::area::DISK;
+        // The disk of a target has its place.
+        let everywhere = sensor.area == layout::area::DISK && sensor.area_to_world == [[0.0; 4]; 3];
         if sensor.focus_distance == 0.0 {
             // A target may lie at the far end of the scene.
             sensor.focus_distance = if everywhere { radius } else { 2.0 * radius };

@@ -1,4 +1,4 @@
-//! Surfaces that sensors measure or look at: a `rectangle` or a `sphere`.
+//! Surfaces that sensors measure or look at: a `rectangle`, a `disk` or a `sphere`.
 
 use glam::{Affine3A, Vec3};
 
@@ -17,11 +17,12 @@ pub(super) fn read(value: &Value<'_>) -> Option<Area> {
     let flipped = object.boolean("flip_normals", false);
     let geometry = match object.name {
         "rectangle" => Geometry::Rectangle,
+        "disk" => Geometry::Disk,
         "sphere" => sphere(&mut object)?,
         other => {
             object.error(
                 format!("a `{other}` as a target"),
-                "only a `rectangle`, a `sphere` or a point is one so far",
+                "only a `rectangle`, a `disk`, a `sphere` or a point is one so far",
             );
             return None;
         }
@@ -49,12 +50,14 @@ pub(super) fn of_surface(surface: &Surface) -> Option<Area> {
 }
 
 fn new(geometry: &Geometry, to_world: Affine3A, flipped: bool) -> Option<Area> {
+    let flat = |form| Area {
+        form,
+        to_world,
+        flipped,
+    };
     match geometry {
-        Geometry::Rectangle => Some(Area {
-            form: AreaForm::Rectangle,
-            to_world,
-            flipped,
-        }),
+        Geometry::Rectangle => Some(flat(AreaForm::Rectangle)),
+        Geometry::Disk => Some(flat(AreaForm::Disk)),
         Geometry::Sphere { center, radius } => {
             let inner =
                 Affine3A::from_translation(Vec3::from_array(*center)) * Affine3A::from_scale(Vec3::splat(*radius));

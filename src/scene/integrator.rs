@@ -247,7 +247,8 @@ fn aovs(object: &mut Object<'_>) -> Vec<Aov> {
 /// An integrator of light.
 fn light(mut object: Object<'_>) -> Option<Integrator> {
     let (rules, estimator) = match object.name {
-        "path" | "direct" => (Rules::Path, Estimator::PathReplay),
+        "path" => (Rules::Path, Estimator::PathReplay),
+        "direct" => (direct_rules(&mut object), Estimator::PathReplay),
         "prb" | "prb_attached" => (Rules::Prb, Estimator::PathReplay),
         "prb_basic" => (Rules::Basic, Estimator::PathReplay),
         "ad" => (Rules::Prb, Estimator::Tape),
@@ -260,10 +261,7 @@ fn light(mut object: Object<'_>) -> Option<Integrator> {
     let attached = object.name == "prb_attached";
     let inverted = attached.then(|| inverted(&mut object)).flatten();
     let max_depth = match object.name {
-        "direct" => {
-            sample_counts(&mut object);
-            Some(DIRECT_DEPTH)
-        }
+        "direct" => Some(DIRECT_DEPTH),
         "path" | "volpath" | "volpathmis" | "ptracer" => max_depth(&mut object, None),
         _ => max_depth(&mut object, Some(DEFAULT_DEPTH)),
     };
@@ -306,13 +304,30 @@ fn inverted(object: &mut Object<'_>) -> Option<f32> {
     inverts.then_some(regularization)
 }
 
-/// The samples of `direct` at a surface, of which one each is taken: more samples a pixel do the same.
-fn sample_counts(object: &mut Object<'_>) {
-    let counts = ["shading_samples", "emitter_samples", "bsdf_samples"].map(|key| object.integer(key, 1));
-    if counts.iter().any(|count| *count > 1) {
+/// By whose rules `direct` is a path: one sample of the lights and one of the BSDF are taken at a surface, more samples a pixel do
+/// the same, or none of the lights.
+fn direct_rules(object: &mut Object<'_>) -> Rules {
+    let shading = object.integer("shading_samples", 1);
+    let [emitter, bsdf] = ["emitter_samples", "bsdf_samples"].map(|key| object.integer(key, shading));
+    if emitter.max(bsdf) > 1 {
         object.value.context.warn(
             "`direct` takes one sample of the lights and one of the BSDF: raise `sample_count` instead of their numbers",
         );
+    }
+    match (emitter, bsdf) {
+        (0, 0) => object.error(
+            "`direct` without samples",
+            "let `emitter_samples` or `bsdf_samples` be 1",
+        ),
+        (_, 0) => {
+            let told = "`direct` samples the BSDF also where `bsdf_samples` is 0, which shows lights in mirrors";
+            object.value.context.warn(told);
+        }
+        _ => {}
+    }
+    match emitter {
+        0 => Rules::Basic,
+        _ => Rules::Path,
     }
 }
 

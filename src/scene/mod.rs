@@ -415,6 +415,8 @@ pub struct Area {
 pub enum AreaForm {
     /// [-1, 1]² in the plane z = 0, normal +z.
     Rectangle,
+    /// The unit disk in the plane z = 0, normal +z.
+    Disk,
     /// The unit sphere, which `to_world` scales alike along all axes.
     Sphere,
 }

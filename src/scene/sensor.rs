@@ -28,7 +28,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool, media: &mut
             if !value.context.references.is_target(value.node) {
                 object.error(
                     "an `irradiancemeter` without a shape",
-                    "put it into a `rectangle` or a `sphere`",
+                    "put it into a `rectangle`, a `disk` or a `sphere`",
                 );
             }
             Vec::new()
@@ -230,7 +230,7 @@ pub(super) fn on_shape(shape: &Value<'_>, name: &str, surface: &Surface, media: 
             let round = matches!(surface.geometry, Geometry::Sphere { .. });
             let advice = match round {
                 true => "only round spheres are measured so far: scale it alike along all axes",
-                false => "only a `rectangle` or a `sphere` is measured so far",
+                false => "only a `rectangle`, a `disk` or a `sphere` is measured so far",
             };
             object.error("an `irradiancemeter` on this shape", advice);
         }

@@ -158,6 +158,7 @@ fn worlds() {
                 "left": {"type": "perspective", "fov": 30}, "right": {"type": "orthographic"}},
                "far": {"type": "distant", "direction": [1, 2, 3], "target": {"type": "sphere", "radius": 0.3, "center": [1, 2, 3]}},
                "near": {"type": "distant", "target": [1, 2, 3], "ray_offset": 5},
+               "disk": {"type": "distant", "target": {"type": "disk", "flip_normals": true}},
                "ray": {"type": "radiancemeter", "origin": [1, 2, 3], "direction": [0, 1, 1]}, "integrator":"#,
         ),
         (

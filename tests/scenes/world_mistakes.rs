@@ -543,6 +543,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "prbvolpath""#,
+        r#""type": "direct", "shading_samples": 0"#,
+        "2:18: `direct` without samples at integrator: let `emitter_samples` or `bsdf_samples` be 1",
+    ),
+    (
+        r#""type": "prbvolpath""#,
         r#""type": "direct", "max_depth": 3"#,
         "2:36: unknown parameter `max_depth` of `direct` at integrator.max_depth: allowed: `shading_samples`",
     ),

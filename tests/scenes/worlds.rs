@@ -537,6 +537,23 @@ fn integrators() {
         };
         assert_eq!(integrator(&format!(r#""type": "{name}""#)), expected, "{name}");
     }
+    for (counts, rules, warnings) in [
+        (r#""shading_samples": 1"#, Rules::Path, 0),
+        (r#""shading_samples": 2"#, Rules::Path, 1),
+        (r#""emitter_samples": 0"#, Rules::Basic, 0),
+        (r#""shading_samples": 0, "bsdf_samples": 1"#, Rules::Basic, 0),
+        (r#""bsdf_samples": 0"#, Rules::Path, 1),
+    ] {
+        let text = format!(r#""type": "direct", {counts}"#);
+        let scene = read(&edited_world(r#""type": "prbvolpath""#, &text));
+        let integrator = &scene.integrator;
+        assert_eq!(
+            (integrator.rules, integrator.max_depth, scene.warnings.len()),
+            (rules, Some(2), warnings),
+            "{counts}: {:?}",
+            scene.warnings
+        );
+    }
     let attached = integrator(r#""type": "prb_attached""#);
     let detached = integrator(r#""type": "prb""#);
     assert_eq!(

@@ -177,7 +177,7 @@ fn stands_at(sensor: &Sensor) -> Option<DVec3> {
     let normal = map.matrix3.inverse().transpose() * DVec3::Z;
     let outwards = normal.normalize() * if area.flipped { -1.0 } else { 1.0 };
     let at = match area.form {
-        AreaForm::Rectangle => map.translation,
+        AreaForm::Rectangle | AreaForm::Disk => map.translation,
         AreaForm::Sphere => map.transform_point3(DVec3::Z),
     };
     Some(at + outwards * gap_at(at, BEFORE))

@@ -111,6 +111,8 @@ const NOT_NEGATIVE: Form = Form::Number(Limit::NonNegative);
 const SIDE: Form = Form::Integer(1, MAX_SIDE as u64);
 const COUNT: Form = Form::Integer(0, u32::MAX as u64);
 const SAMPLES: Form = Form::Integer(1, MAX_SPP as u64);
+/// Samples of one kind, beside those of another.
+const NO_OR_MORE_SAMPLES: Form = Form::Integer(0, MAX_SPP as u64);
 const BACKDROP: Form = Form::OneOf(&[
     Form::Words(&["none", "white", "black", "random"]),
     Form::Color(Limit::Any),

@@ -298,9 +298,9 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         plain(
             "direct",
             &[
-                may("shading_samples", SAMPLES),
-                may("emitter_samples", SAMPLES),
-                may("bsdf_samples", SAMPLES),
+                may("shading_samples", NO_OR_MORE_SAMPLES),
+                may("emitter_samples", NO_OR_MORE_SAMPLES),
+                may("bsdf_samples", NO_OR_MORE_SAMPLES),
                 HIDE_EMITTERS,
             ],
         ),

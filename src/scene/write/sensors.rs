@@ -116,6 +116,7 @@ fn area(area: &Area) -> Value {
     json!({
         "type": match area.form {
             AreaForm::Rectangle => "rectangle",
+            AreaForm::Disk => "disk",
             AreaForm::Sphere => "sphere",
         },
         "to_world": matrix(&area.to_world),
