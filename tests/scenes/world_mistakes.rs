@@ -544,7 +544,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "prbvolpath""#,
         r#""type": "direct", "shading_samples": 0"#,
-        "2:18: `direct` without samples at integrator: let `emitter_samples` or `bsdf_samples` be 1",
+        "2:17: `direct` without samples at integrator: let `emitter_samples` or `bsdf_samples` be 1",
     ),
     (
         r#""type": "prbvolpath""#,
