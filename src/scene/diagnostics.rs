@@ -115,7 +115,7 @@ pub(super) fn suggest(found: &str, allowed: &[&str]) -> String {
 }
 
 /// The allowed name most similar to `found`, if any is similar enough.
-fn nearest<'n>(found: &str, allowed: &[&'n str]) -> Option<&'n str> {
+pub(super) fn nearest<'n>(found: &str, allowed: &[&'n str]) -> Option<&'n str> {
     let found = found.to_lowercase();
     let likeness = |name: &str| strsim::jaro_winkler(&found, &name.to_lowercase());
     let edits = |name: &str| strsim::damerau_levenshtein(&found, &name.to_lowercase());

@@ -408,6 +408,15 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The types that may be meant by an unknown `name`, or by none, which is empty.
+    pub(super) fn suggest_types(&self, name: &str) -> String {
+        let key = self.path.rsplit('.').next().unwrap_or_default();
+        match vocabulary::meant(name, key) {
+            Some(names) => suggest(name, names),
+            None => "`prbopt schema` lists all types".to_owned(),
+        }
+    }
+
     /// Reports why an object of type `name` is not valid where any supported object is.
     pub(super) fn report_unknown_type(&self, name: &str) {
         match vocabulary::lookup(name) {
@@ -420,11 +429,7 @@ impl<'a> Value<'a> {
                     (None, names) => suggest("", names),
                 },
             ),
-            _ => self.error_by(
-                "type",
-                format!("unknown type `{name}`"),
-                suggest(name, &vocabulary::top_level()),
-            ),
+            _ => self.error_by("type", format!("unknown type `{name}`"), self.suggest_types(name)),
         }
     }
 }

@@ -468,10 +468,10 @@ fn only_one(seen: &mut Option<String>, key: &str, entry: &Value<'_>, what: &str,
 
 fn report_untyped(key: &str, entry: &Value<'_>) {
     if entry.is_object() && entry.node.member("type").is_none() && suggest(key, &["optimize"]).starts_with("allowed") {
-        let names = suggest("", &vocabulary::top_level());
-        entry.error("missing `type`", format!("every object of a scene needs one ({names})"));
+        let types = entry.suggest_types("");
+        entry.error("missing `type`", format!("every object of a scene needs one ({types})"));
     } else if entry.is_object() && entry.node.member("type").is_some() {
-        entry.error("the `type` is not a string", suggest("", &vocabulary::top_level()));
+        entry.error("the `type` is not a string", entry.suggest_types(""));
     } else if vocabulary::is_usual_key(key) {
         entry.report_untyped();
     } else {

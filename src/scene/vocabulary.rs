@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use super::diagnostics::nearest;
+
 /// The kind of object that a type is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
@@ -317,9 +319,18 @@ pub(super) fn is_usual_key(key: &str) -> bool {
     classes.iter().any(|class| class.usual_key() == key)
 }
 
-/// Every type that may stand at the top level of a scene.
-pub(super) fn top_level() -> Vec<&'static str> {
-    SUPPORTED.iter().flat_map(|(_, names)| names.iter().copied()).collect()
+/// The types of which one was probably meant by an unknown `name` under this key: those of the class of the most similar name, or
+/// of the class that the key is usual for. None if neither tells.
+pub(super) fn meant(name: &str, key: &str) -> Option<&'static [&'static str]> {
+    let all: Vec<&str> = SUPPORTED.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    let similar = nearest(name, &all);
+    let of_class = |(class, names): &&(Class, &[&str])| match (similar, key) {
+        (Some(similar), _) => names.contains(&similar),
+        (None, "camera") => *class == Class::Sensor,
+        (None, "exterior" | "medium") => *class == Class::Medium,
+        (None, key) => class.usual_key() == key,
+    };
+    SUPPORTED.iter().find(of_class).map(|(_, names)| *names)
 }
 
 /// Whether Mitsuba's `type_name` has a parameter called `name` that is not supported yet.

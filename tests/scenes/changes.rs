@@ -72,7 +72,7 @@ fn mistakes_are_told_where_they_were_typed() {
         ),
         (
             "integrator.type=prbvolpth",
-            "unknown type `prbvolpth` at integrator: did you mean `prbvolpath`? (allowed: ",
+            "unknown type `prbvolpth` at integrator: did you mean `prbvolpath`? (allowed: `path`, ",
         ),
         ("sky.radiance=-1", "`radiance` is negative at sky: light cannot be"),
         (

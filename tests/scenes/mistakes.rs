@@ -68,7 +68,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "perspective""#,
         r#""type": "teapot""#,
-        "3:13: unknown type `teapot` at camera:",
+        "3:13: unknown type `teapot` at camera: allowed: `perspective`, `thinlens`, `orthographic`,",
     ),
     (
         r#""type": "tent""#,
@@ -133,7 +133,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""background": {"#,
         r#""extra": {"value": 1}, "background": {"#,
-        "17:12: missing `type` at extra: every object of a scene needs one",
+        "17:12: missing `type` at extra: every object of a scene needs one (`prbopt schema` lists all types)",
     ),
     (
         r#""background": {"#,

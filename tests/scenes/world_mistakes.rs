@@ -167,7 +167,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         PHASE,
         r#"{"type": "henyey"}"#,
-        "11:16: unknown type `henyey` at box.interior.phase: ",
+        "11:16: unknown type `henyey` at box.interior.phase: allowed: `isotropic`, `hg`, `rayleigh`, `blendphase`",
     ),
     (
         PHASE,
