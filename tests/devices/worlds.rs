@@ -402,6 +402,10 @@ fn cases() -> Vec<Case> {
             ..case("from afar, paired", furnished(), sky(), Paired)
         },
         Case {
+            look: |sensor| sensor.kind = SensorKind::Irradiancemeter(area(AreaForm::Disk)),
+            ..case("irradiance of a disk", furnished(), sky(), Paired)
+        },
+        Case {
             look: |sensor| {
                 sensor.kind = SensorKind::Distant {
                     target: Target::Area(area(AreaForm::Sphere)),
@@ -413,13 +417,13 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// A rectangle outside of the world, or a cavity around it, that looks at it.
+/// A rectangle or a disk outside of the world, or a cavity around it, that looks at it.
 fn area(form: AreaForm) -> Area {
     let turned = looking_from(Vec3::new(0.0, 2.0, 3.0));
     Area {
         form,
         to_world: match form {
-            AreaForm::Rectangle => turned,
+            AreaForm::Rectangle | AreaForm::Disk => turned,
             AreaForm::Sphere => Affine3A::from_scale(Vec3::splat(6.0)),
         },
         flipped: form == AreaForm::Sphere,
