@@ -170,7 +170,7 @@ impl Resident {
                 .iter_mut()
                 .for_each(|sensor| sensor.medium = layout::NONE);
         }
-        sensors::look_from_afar(&mut resident);
+        sensors::look_from_afar(&scene.sensors, &mut resident);
         if let Transport::Field(field) = &mut resident.transport {
             field.views = Views::new(scene, &resident.sensors, &params);
         }

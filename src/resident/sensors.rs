@@ -135,15 +135,17 @@ fn describe_area(area: &Area, record: &mut SensorRecord) {
 
 /// Lets the rays of distant sensors begin outside of the scene, unless they say where, and spreads over it those without a
 /// target.
-pub(super) fn look_from_afar(resident: &mut Resident) {
-    let distant = |sensor: &SensorRecord| sensor.kind == layout::sensor::DISTANT;
-    if !resident.sensors.iter().any(distant) {
+pub(super) fn look_from_afar(sensors: &[Sensor], resident: &mut Resident) {
+    let distant = |sensor: &Sensor| matches!(sensor.kind, SensorKind::Distant { .. });
+    if !sensors.iter().any(distant) {
         return;
     }
     let (center, radius) = sphere_around(resident);
-    for sensor in resident.sensors.iter_mut().filter(|sensor| distant(sensor)) {
-        // The disk of a target has its place.
-        let everywhere = sensor.area == layout::area::DISK && sensor.area_to_world == [[0.0; 4]; 3];
+    for (of, sensor) in sensors.iter().zip(&mut resident.sensors) {
+        let SensorKind::Distant { target, .. } = of.kind else {
+            continue;
+        };
+        let everywhere = target == Target::Scene;
         if sensor.focus_distance == 0.0 {
             // A target may lie at the far end of the scene.
             sensor.focus_distance = if everywhere { radius } else { 2.0 * radius };
