@@ -6,6 +6,8 @@
 // Whether surfaces are found through the BVH, and whether those are among them that are no triangles.
 override BVH: bool = false;
 override SHAPES_IN_TREE: bool = true;
+// Whether surfaces that shine are found through the BVH.
+override LIGHTS_IN_TREE: bool = true;
 // Whether there are media, surfaces that scatter light, an environment map, and textures that are images.
 override MEDIA: bool = true;
 override SCATTERING_SURFACES: bool = true;

@@ -613,6 +613,8 @@ struct Launch {
     around_at: u32,
     // Offset of the shapes that rays are tested against in turn: their number, then those of their surfaces.
     singles_at: u32,
+    // In how many places a wave keeps what the edges of a path met: as many as it has, or one.
+    wave_places: u32,
 }
 
 // A vertex that heights displace.

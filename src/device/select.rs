@@ -18,6 +18,9 @@ pub enum DeviceKind {
     Gpu,
 }
 
+/// Where it is 0, a GPU follows each path in one kernel, for measurements.
+const WAVES_VARIABLE: &str = "PRBOPT_WAVES";
+
 /// What is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceChoice {
@@ -60,6 +63,7 @@ pub fn open(choice: &DeviceChoice, cluster: Cluster) -> Result<Box<dyn Device + 
                 deterministic: choice.deterministic,
                 precise: true,
                 ray_queries: choice.ray_queries,
+                waves: std::env::var_os(WAVES_VARIABLE).is_none_or(|wanted| wanted != "0"),
                 ..Options::default()
             };
             Ok(Box::new(Gpu::open(&adapters, index, options)?.shared_by(cluster)))

@@ -36,8 +36,9 @@ fn text(filter: &str, border: bool) -> String {
     )
 }
 
-fn outcome(device: &mut dyn Device, filter: &str, border: bool) -> Outcome {
-    let scene = scene::parse(&text(filter, border), Path::new("looked_at.json")).unwrap_or_else(|e| panic!("{e}"));
+/// What the first view of a scene shows, an image, and gradients.
+pub(super) fn outcome(device: &mut dyn Device, text: &str) -> Outcome {
+    let scene = scene::parse(text, Path::new("looked_at.json")).unwrap_or_else(|e| panic!("{e}"));
     let setup = Setup::new(&scene, &gradcheck::Options::default()).expect("the scene is sound");
     let (mut resident, params) = (setup.resident, setup.params);
     resident.set_constant_reference([0.3, 0.4, 0.2]);
@@ -67,10 +68,8 @@ fn devices_show_the_same() {
         (r#"{"type": "lanczos", "lobes": 2}"#, true),
         (r#"{"type": "tent", "radius": 1.5}"#, false),
     ] {
-        let (cpu, gpu) = (
-            outcome(&mut Cpu::new(), filter, border),
-            outcome(&mut gpu, filter, border),
-        );
+        let text = text(filter, border);
+        let (cpu, gpu) = (outcome(&mut Cpu::new(), &text), outcome(&mut gpu, &text));
         for part in [
             "paper.vertex_color",
             "tile.face_tint",

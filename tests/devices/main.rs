@@ -19,6 +19,7 @@ mod relief;
 mod scenes;
 mod small_factors;
 mod sums;
+mod waves;
 mod worlds;
 
 use compare::{Outcome, compare};

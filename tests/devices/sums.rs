@@ -24,6 +24,7 @@ const WHOLE: Options = Options {
     wide_atomics: true,
     subgroups: true,
     ray_queries: false,
+    waves: true,
     dispatch_size: None,
     bank: None,
 };

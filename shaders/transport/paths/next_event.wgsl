@@ -10,6 +10,9 @@
 #import transport/paths/path_state
 #import transport/paths/replay_cache
 #import transport/paths/tracking
+#ifdef DEFERS
+#import transport/paths/wave_path
+#endif
 #import transport/scene/records
 
 // The part of a shadow ray that is tested for occluders: it stops short of the light, which must not occlude itself.
@@ -69,7 +72,11 @@ fn sample_light(
         let passes = zeros == vec3u(0u);
         let open = select(vec3f(0.0), factor, passes);
         if any(passes) {
+#ifdef DEFERS
+            path_defer(path, open * radiance);
+#else
             path_add(path, open * radiance);
+#endif
         }
         if mode != REPLAY {
             break;
@@ -130,6 +137,13 @@ fn shadow(
     var far = drawn.distance;
     var open = drawn.distance * SHADOW;
     var through = Through(false, vec3f(1.0), vec3u(0u));
+#ifdef DEFERS
+    // It is followed with those of other paths, and what it brings waits for that.
+    deferred.ray = WaveRay(origin, drawn.direction, open);
+    deferred.shadow_rays += 1u;
+    through.open = true;
+    return through;
+#else
     loop {
         // Find the next surface.
         let met = shadow_nearest(origin, drawn.direction, open);
@@ -180,4 +194,5 @@ fn shadow(
         open -= hit.t;
     }
     return through;
+#endif
 }

@@ -122,7 +122,12 @@ fn path_add(path: ptr<function, Path>, radiance: vec3f) {
     if mode == REPLAY {
         value = -value;
     }
-    let lit = select(vec3f(0.0), value, (*path).zeros == vec3u(0u));
+    path_gather(path, value, (*path).zeros);
+}
+
+// Adds a contribution that this many factors of zero, left out of `value`, keep from the path.
+fn path_gather(path: ptr<function, Path>, value: vec3f, zeros: vec3u) {
+    let lit = select(vec3f(0.0), value, zeros == vec3u(0u));
     if mode == PRIMAL {
         (*path).radiance += lit;
     } else {
@@ -132,7 +137,7 @@ fn path_add(path: ptr<function, Path>, radiance: vec3f) {
         let gathered = two_sum(sum.rounded, (*path).radiance_low + sum.left_out, zero);
         (*path).radiance = gathered.rounded;
         (*path).radiance_low = gathered.left_out;
-        (*path).radiance_but_zero += select(vec3f(0.0), value, (*path).zeros == vec3u(1u));
+        (*path).radiance_but_zero += select(vec3f(0.0), value, zeros == vec3u(1u));
     }
 }
 

@@ -3,6 +3,9 @@
 // A replay follows the same rays. The cache holds a fixed number of them per path, whatever its length; the replay traces
 // the rest again, with the same results.
 
+#ifdef WAVE
+#import bind/wave
+#endif
 #import transport/scene/records
 #import transport/scene/shape
 
@@ -14,7 +17,12 @@ const SEGMENTS: u32 = 16u;
 const SHADOW_RAYS: u32 = 32u;
 
 struct ReplayCache {
+#ifdef WAVE
+    // The path's number in its wave, which keeps what its segments met.
+    path: u32,
+#else
     nearest: array<Nearest, SEGMENTS>,
+#endif
     // Segments and shadow rays of this walk so far.
     segments: u32,
     shadow_rays: u32,
@@ -34,6 +42,25 @@ fn replay_cache_clear() {
 }
 
 #endif
+
+#ifdef WAVE
+
+// The same where a wave of paths has made the first walk (bind/wave.wgsl): nothing is traced.
+fn segment_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
+    let at = replay_cache.segments;
+    replay_cache.segments += 1u;
+    return wave_nearest(replay_cache.path, at);
+}
+
+fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
+    let at = replay_cache.shadow_rays;
+    replay_cache.shadow_rays += 1u;
+    return Nearest(far, 0u, 0u, 0u, 0.0, 0.0, ((replay_cache.blocked >> at) & 1u) == 1u);
+}
+
+#else
+
+#ifndef DEFERS
 
 // Where a path's segment first meets a surface.
 fn segment_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
@@ -72,3 +99,6 @@ fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
     return nearest(origin, direction, far, any);
 #endif
 }
+
+#endif
+#endif

@@ -31,6 +31,8 @@
 #import transport/paths/vertex
 #import transport/scene/records
 
+#ifndef DEFERS
+
 // Follows a path until it ends. If `begin` is turning, the path starts by being scattered at that vertex.
 fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>) {
     if (*path).depth >= settings.max_depth {
@@ -100,6 +102,23 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
         }
     }
 }
+
+#else
+
+// Lets a path of a wave go on from where its segment ends to the next one. False if it ends.
+fn go_on(path: ptr<function, Path>, hit: Hit, sampler: ptr<function, Sampler>) -> bool {
+    if !hit.found {
+        escape(path);
+        return false;
+    }
+    var vertex: Vertex;
+    if !hit_surface(path, hit, &vertex) {
+        return false;
+    }
+    return !vertex.turning || scatter_at(path, &vertex, sampler);
+}
+
+#endif
 
 // Adds the background's radiance, weighted by MIS against next-event estimation.
 fn escape(path: ptr<function, Path>) {
@@ -324,6 +343,27 @@ struct Replayed {
     count: u32,
 }
 
+#ifdef WAVE
+
+// The adjoint of a path whose first walk a wave has made: the second walk.
+fn backpropagate(at: u32, ray: Ray, medium: u32, sampler: Sampler, d_radiance: vec3f) -> Replayed {
+    adjoint.d_radiance = d_radiance;
+    replay_cache.path = at;
+    replay_cache.blocked = wave_word(at, WAVE_ALL_BLOCKED);
+    replay_cache_clear();
+    var draws = sampler;
+    var path = path_new(ray, medium, &draws);
+    path.radiance = wave_vector(at, WAVE_RADIANCE);
+    path.radiance_low = wave_vector(at, WAVE_RADIANCE_LOW);
+    path.radiance_but_zero = wave_vector(at, WAVE_BUT_ZERO);
+    let gathered = path.radiance;
+    var begin: Vertex;
+    run(&path, begin, &draws);
+    return Replayed(gathered, path.radiance, path.count);
+}
+
+#else
+
 // The adjoint of gather: walks twice with the random numbers of `sampler` and sends the derivatives of `d_radiance`
 // times the radiance to the gradients; `extra` is for draws that the primal does not make. If the reservoir holds a
 // point, a third walk estimates the in-scattered radiance there.
@@ -380,7 +420,10 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
     return replayed;
 }
 
+#endif
+
 #else
+#ifndef DEFERS
 
 // The path of a camera ray, with its radiance.
 fn gather(ray: Ray, medium: u32, sampler: Sampler) -> Path {
@@ -391,4 +434,5 @@ fn gather(ray: Ray, medium: u32, sampler: Sampler) -> Path {
     return path;
 }
 
+#endif
 #endif

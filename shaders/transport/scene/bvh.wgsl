@@ -46,6 +46,11 @@ fn widening(ray: PreparedRay) -> vec3f {
     return select(vec3f(ray.slack), vec3f(-ray.slack), ray.inverse < vec3f(0.0));
 }
 
+// Whether the box of all triangles is entered before `t_max`.
+fn bvh_is_entered(origin: vec3f, direction: vec3f, t_max: f32) -> bool {
+    return enter_box(settings.low, settings.high, prepare_ray(origin, direction), min(t_max, FAR)) < FAR;
+}
+
 // A child of no kind: that at hand has been visited.
 const VISITED: u32 = 0xc0000000u;
 

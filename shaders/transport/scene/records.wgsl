@@ -17,9 +17,17 @@ const GATHER: u32 = 1u;
 const REPLAY: u32 = 2u;
 
 #ifdef REPLAY
+#ifdef WAVE
+const mode: u32 = REPLAY;
+#else
 var<private> mode: u32;
+#endif
+#else
+#ifdef GATHERS
+const mode: u32 = GATHER;
 #else
 const mode: u32 = PRIMAL;
+#endif
 #endif
 
 // Larger than every distance; finite, because shader compilers may assume that floats are.

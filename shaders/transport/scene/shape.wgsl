@@ -69,8 +69,17 @@ const MISSED: Found = Found(0.0, 0u, false);
 
 // The nearest intersection of the ray with any surface, between 0 and `far`; where `any` will do, one of them.
 fn nearest(origin: vec3f, direction: vec3f, far: f32, any: bool) -> Nearest {
+    let first = nearest_in_turn(origin, direction, far, any);
+    if BVH && !(any && first.found) {
+        return bvh_intersect(origin, direction, first, any);
+    }
+    return first;
+}
+
+// The same of shapes that are tested in turn, which none is where there are so many that the tree leads to them: neighbours do
+// the same at the same time.
+fn nearest_in_turn(origin: vec3f, direction: vec3f, far: f32, any: bool) -> Nearest {
     var first = Nearest(far, 0u, 0u, 0u, 0.0, 0.0, false);
-    // Shapes in turn, unless there are so many that the tree leads to them: neighbours then do the same at the same time.
     let count = single_count();
     for (var i = 0u; i < count; i++) {
         let number = single_record(i);
@@ -81,9 +90,6 @@ fn nearest(origin: vec3f, direction: vec3f, far: f32, any: bool) -> Nearest {
                 return first;
             }
         }
-    }
-    if BVH {
-        return bvh_intersect(origin, direction, first, any);
     }
     return first;
 }

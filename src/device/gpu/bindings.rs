@@ -36,6 +36,9 @@ pub enum Binding {
     Film = 26,
     /// The adapter's own hierarchy over triangles and shapes.
     Hierarchy = 27,
+    /// Paths that are followed together, and which of their rays the tree is searched for.
+    Wave = 28,
+    Queue = 29,
 }
 
 /// How a kernel uses a buffer.
@@ -70,7 +73,7 @@ impl Kernel {
 
     /// Whether it searches the adapter's hierarchy.
     pub(super) fn searches(self, dialect: Dialect) -> bool {
-        dialect.ray_queries && self.follows_paths()
+        dialect.ray_queries && self.follows_paths() && !self.takes_turns()
     }
 
     /// Whether it reads parameters or adds to their gradients as rays do.
@@ -160,6 +163,62 @@ impl Kernel {
                 (Settings, Uniform),
                 (Records, Read),
                 (Bounds, Read),
+            ],
+            Self::BeginPaths => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Settings, Uniform),
+                (Wave, Write),
+            ],
+            Self::BeginAdjoint => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Adjoint, Read),
+                (Settings, Uniform),
+                (Wave, Write),
+            ],
+            Self::MeetPaths => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Settings, Uniform),
+                (Records, Read),
+                (Wave, Write),
+                (Queue, Write),
+            ],
+            Self::SearchPaths => &[
+                (Work, Uniform),
+                (Settings, Uniform),
+                (Records, Read),
+                (Wave, Write),
+                (Queue, Read),
+            ],
+            Self::AdvancePaths | Self::AdvanceAdjoint => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Values, Read),
+                (Settings, Uniform),
+                (Records, Read),
+                (Bounds, Read),
+                (Wave, Write),
+            ],
+            Self::EndPaths => &[(Work, Uniform), (Image, Write), (Wave, Write)],
+            Self::ReplayPaths => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Tables, Read),
+                (Sensors, Read),
+                (Values, Read),
+                (Gradient, Write),
+                (Adjoint, Read),
+                (Statistics, Write),
+                (Settings, Uniform),
+                (Records, Read),
+                (Bounds, Read),
+                (Wave, Write),
             ],
             Self::Develop => &[
                 (Work, Uniform),

@@ -2,7 +2,7 @@
 
 use crate::resident::bsdfs::Bsdfs;
 use crate::resident::bvh::FEW_SHAPES;
-use crate::resident::layout::{NONE, background, bsdf, leaf, texture};
+use crate::resident::layout::{NONE, background, bsdf, leaf, surface, texture};
 use crate::resident::paths::PathScene;
 use crate::resident::{Resident, Transport};
 
@@ -145,6 +145,7 @@ pub(super) struct Contents {
     pub leaves: Leaves,
     bvh: bool,
     shapes_in_tree: bool,
+    lights_in_tree: bool,
     media: bool,
     scattering_surfaces: bool,
     environment_map: bool,
@@ -172,6 +173,7 @@ impl Contents {
             },
             bvh: has_hierarchy(paths),
             shapes_in_tree,
+            lights_in_tree: shapes_in_tree || surfaces.iter().any(|s| s.kind == surface::MESH && s.light != NONE),
             media: !paths.media.is_empty(),
             scattering_surfaces: !bsdfs.bsdfs.is_empty(),
             environment_map: resident.scene.background == background::ENVMAP,
@@ -187,6 +189,7 @@ impl Contents {
         vec![
             flag("BVH", self.bvh),
             flag("SHAPES_IN_TREE", self.shapes_in_tree),
+            flag("LIGHTS_IN_TREE", self.lights_in_tree),
             flag("MEDIA", self.media),
             flag("SCATTERING_SURFACES", self.scattering_surfaces),
             flag("ENVIRONMENT_MAP", self.environment_map),

@@ -1,5 +1,6 @@
 //! An open adapter: buffers, uploads, dispatches and downloads, and what went wrong with them.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,6 +40,15 @@ pub(super) struct Pipeline {
     pub bindings: Vec<(Binding, Access)>,
     pub layout: wgpu::BindGroupLayout,
     pub pipeline: wgpu::ComputePipeline,
+}
+
+/// One of the kernels that take turns at a piece of work.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn<'a> {
+    pub pipeline: &'a Pipeline,
+    pub groups: u32,
+    /// A buffer whose first word is zero when it begins.
+    pub cleared: Option<&'a wgpu::Buffer>,
 }
 
 impl Context {
@@ -264,6 +274,45 @@ impl Context {
         groups: u32,
     ) {
         self.queue.write_buffer(&self.work, 0, record);
+        let group = self.bind_group(pipeline, buffers, hierarchy);
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        self.encode(&mut encoder, pipeline, &group, groups);
+        self.queue.submit([encoder.finish()]);
+    }
+
+    /// Runs kernels that take turns at one piece of work, as [`Context::dispatch`] runs one.
+    pub(super) fn dispatch_in_turn(&self, record: &[u8], buffers: &[(Binding, &wgpu::Buffer)], turns: &[Turn<'_>]) {
+        self.queue.write_buffer(&self.work, 0, record);
+        let mut groups: HashMap<Kernel, wgpu::BindGroup> = HashMap::new();
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        for turn in turns {
+            let kernel = turn.pipeline.kernel;
+            let group = groups
+                .entry(kernel)
+                .or_insert_with(|| self.bind_group(turn.pipeline, buffers, None));
+            if let Some(count) = turn.cleared {
+                encoder.clear_buffer(count, 0, Some(4));
+            }
+            self.encode(&mut encoder, turn.pipeline, group, turn.groups);
+        }
+        self.queue.submit([encoder.finish()]);
+    }
+
+    fn encode(&self, encoder: &mut wgpu::CommandEncoder, pipeline: &Pipeline, group: &wgpu::BindGroup, groups: u32) {
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        pass.set_pipeline(&pipeline.pipeline);
+        pass.set_bind_group(0, group, &[]);
+        let [x, y] = self.fold(groups);
+        pass.dispatch_workgroups(x, y, 1);
+    }
+
+    /// The buffers that a kernel binds, by their names.
+    fn bind_group(
+        &self,
+        pipeline: &Pipeline,
+        buffers: &[(Binding, &wgpu::Buffer)],
+        hierarchy: Option<&Hierarchy>,
+    ) -> wgpu::BindGroup {
         let find = |binding: Binding| {
             let found = buffers.iter().find(|(b, _)| *b == binding).map(|(_, buffer)| *buffer);
             let resource = match binding {
@@ -281,20 +330,11 @@ impl Context {
                 resource: find(binding),
             })
             .collect();
-        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+        self.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(pipeline.kernel.entry()),
             layout: &pipeline.layout,
             entries: &entries,
-        });
-        let mut encoder = self.device.create_command_encoder(&Default::default());
-        {
-            let mut pass = encoder.begin_compute_pass(&Default::default());
-            pass.set_pipeline(&pipeline.pipeline);
-            pass.set_bind_group(0, &group, &[]);
-            let [x, y] = self.fold(groups);
-            pass.dispatch_workgroups(x, y, 1);
-        }
-        self.queue.submit([encoder.finish()]);
+        })
     }
 }
 

@@ -20,6 +20,7 @@ pub mod shaders;
 mod splats;
 mod update;
 mod views;
+mod waves;
 
 use std::ops::Range;
 
@@ -49,6 +50,7 @@ use pipelines::Pipelines;
 use plan::{Plan, Room, shapes};
 use shaders::{Accumulation, Dialect, Kernel};
 use splats::{SplatArrays, SplatPasses};
+use waves::Waves;
 
 /// How a GPU is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub struct Options {
     pub subgroups: bool,
     /// Have the adapter find what rays meet, by a hierarchy and tests of its own, whose rounding is not ours.
     pub ray_queries: bool,
+    /// Follow paths among surfaces and triangles in waves, in kernels that take turns, where that can be done.
+    pub waves: bool,
     /// How passes are cut into dispatches; by fixed tables if None.
     pub dispatch_size: Option<DispatchSize>,
     /// Entries of the largest buffer of parameters; as many as the adapter gives if None.
@@ -81,6 +85,7 @@ impl Default for Options {
             wide_atomics: true,
             subgroups: true,
             ray_queries: false,
+            waves: true,
             dispatch_size: None,
             bank: None,
         }
@@ -345,7 +350,11 @@ impl Device for Gpu {
                     &shapes,
                     self.pipelines.dialect.ray_queries,
                 )?;
-                Passes::Paths(PathPasses { scene, arrays })
+                let in_waves = self.options.waves && !self.pipelines.dialect.ray_queries;
+                let waves = (in_waves && waves::serve(&scene, &self.context.summary))
+                    .then(|| Waves::new(&self.context))
+                    .transpose()?;
+                Passes::Paths(PathPasses { scene, arrays, waves })
             }
             Transport::Light(scene) => {
                 let arrays = LightArrays::new(&self.context, &scene)?;
@@ -483,7 +492,7 @@ impl Device for Gpu {
     fn memory(&self) -> u64 {
         let passes = match &self.passes {
             Passes::Field(_) => 0,
-            Passes::Paths(passes) => passes.arrays.bytes(),
+            Passes::Paths(passes) => passes.arrays.bytes() + passes.waves.as_ref().map_or(0, Waves::bytes),
             Passes::Splats(passes) => passes.arrays.bytes(),
             Passes::Light(passes) => passes.arrays.bytes(),
         };

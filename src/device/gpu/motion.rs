@@ -28,7 +28,7 @@ impl Gpu {
             return Ok(());
         }
         let values = self.values_of(&slots)?;
-        let Passes::Paths(PathPasses { scene, arrays }) = &mut self.passes else {
+        let Passes::Paths(PathPasses { scene, arrays, .. }) = &mut self.passes else {
             return Ok(());
         };
         let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();

@@ -9,6 +9,7 @@ use super::paths::PathPasses;
 use super::pieces::{ADJOINT_SAMPLES, DispatchSize, PATH_LOOKUPS, PRIMAL_SAMPLES, SOFTWARE_SAMPLES, path_lookups};
 use super::records::{self, ELEMENT_GROUP, Launch, RAY_GROUP, Slot, exposure};
 use super::shaders::{Binding, Kernel};
+use super::waves::Waves;
 use super::{Gpu, Passes, views};
 use crate::device::units::Units;
 use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result, no_surfaces};
@@ -29,7 +30,7 @@ impl Gpu {
             Passes::Field(field) => (Kernel::Render, self.ray_dispatches(field, spp, PRIMAL_SAMPLES)?),
             Passes::Paths(passes) => (Kernel::RenderPaths, self.path_dispatches(passes, batch.pixels(), spp)),
         };
-        self.pipelines.prepare(&self.context, kernel)?;
+        self.prepare(kernel, batch.pixels(), spp)?;
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
@@ -53,9 +54,8 @@ impl Gpu {
         let wide = spread_sensor(record);
         let sampled = wide.width * wide.height;
         let dispatch = self.path_dispatches(passes, sampled, 1);
-        for kernel in [Kernel::RenderPaths, Kernel::Develop] {
-            self.pipelines.prepare(&self.context, kernel)?;
-        }
+        self.prepare(Kernel::RenderPaths, sampled, 1)?;
+        self.pipelines.prepare(&self.context, Kernel::Develop)?;
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, sampled)?;
         self.arrays.fit_film(
@@ -67,25 +67,20 @@ impl Gpu {
             exposure: exposure::SAMPLE,
             ..self.launch(batch, keys, spp)
         };
-        let pieces = |kernel: Kernel, sample: u32, launch: Launch| {
-            let count = if kernel == Kernel::Develop {
-                batch.pixels()
-            } else {
-                sampled
-            };
-            for (pixels, _) in dispatch.pieces(count, 1) {
-                self.over_piece(kernel, launch, pixels, sample..sample + 1);
+        let develop = |gpu: &Self, sample: u32, launch: Launch| {
+            for (pixels, _) in dispatch.pieces(batch.pixels(), 1) {
+                gpu.over_piece(Kernel::Develop, launch, pixels, sample..sample + 1);
             }
         };
         for sample in 0..spp {
-            pieces(Kernel::RenderPaths, sample, launch);
-            pieces(Kernel::Develop, sample, launch);
+            self.over_samples(Kernel::RenderPaths, launch, dispatch, 0..sampled, sample..sample + 1);
+            develop(self, sample, launch);
         }
         let done = Launch {
             exposure: exposure::DONE,
             ..launch
         };
-        pieces(Kernel::Develop, spp, done);
+        develop(self, spp, done);
         self.context.check()
     }
 
@@ -201,7 +196,7 @@ impl Gpu {
                 self.path_dispatches(passes, batch.pixels(), spp),
             ),
         };
-        self.pipelines.prepare(&self.context, kernel)?;
+        self.prepare(kernel, batch.pixels(), spp)?;
         self.bring_batch(batch)?;
         self.context.clear([&self.arrays.statistics]);
         self.begin_sums();
@@ -271,11 +266,40 @@ impl Gpu {
         self.context.check()
     }
 
+    /// Compiles a kernel, or those that do its work in turn, for a pass of so many samples of so many pixels.
+    fn prepare(&mut self, kernel: Kernel, pixels: u32, spp: u32) -> Result<()> {
+        let Some(turns) = self.turns(kernel) else {
+            return self.pipelines.prepare(&self.context, kernel);
+        };
+        for kernel in turns.kernels() {
+            self.pipelines.prepare(&self.context, kernel)?;
+        }
+        self.fit_wave(turns, pixels, spp)
+    }
+
     /// Runs a kernel over all pieces of a run of pixels, or of a light's cells.
     pub(super) fn over_rays(&self, kernel: Kernel, launch: Launch, dispatch: DispatchSize, run: Range<u32>) {
-        for (pixels, samples) in dispatch.pieces(run.end - run.start, launch.spp) {
+        self.over_samples(kernel, launch, dispatch, run, 0..launch.spp);
+    }
+
+    /// The same over some samples of each pixel.
+    fn over_samples(
+        &self,
+        kernel: Kernel,
+        launch: Launch,
+        dispatch: DispatchSize,
+        run: Range<u32>,
+        samples: Range<u32>,
+    ) {
+        let turns = self.turns(kernel);
+        let dispatch = turns.map_or(dispatch, |turns| self.wave_size(turns, samples.end - samples.start));
+        for (pixels, some) in dispatch.pieces(run.end - run.start, samples.end - samples.start) {
             let pixels = run.start + pixels.start..run.start + pixels.end;
-            self.over_piece(kernel, launch, pixels, samples);
+            let samples = samples.start + some.start..samples.start + some.end;
+            match turns {
+                Some(turns) => self.over_wave(turns, launch, pixels, samples),
+                None => self.over_piece(kernel, launch, pixels, samples),
+            }
         }
     }
 
@@ -431,12 +455,13 @@ impl Gpu {
         if let Passes::Light(passes) = &self.passes {
             buffers.extend(passes.buffers());
         }
-        if let Passes::Paths(PathPasses { arrays, .. }) = &self.passes {
+        if let Passes::Paths(PathPasses { arrays, waves, .. }) = &self.passes {
             buffers.extend([
                 (Binding::Settings, &arrays.record),
                 (Binding::Records, &arrays.records),
                 (Binding::Bounds, &arrays.bounds),
             ]);
+            buffers.extend(waves.iter().flat_map(Waves::buffers));
         }
         buffers
     }

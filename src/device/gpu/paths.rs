@@ -11,6 +11,7 @@ use super::motion::Motions;
 use super::plan::{Plan, mebibytes};
 use super::records::{ELEMENT_GROUP, Elements, Slot};
 use super::shaders::{Binding, Kernel};
+use super::waves::Waves;
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
 use crate::resident::layout::{
@@ -60,6 +61,8 @@ pub(super) struct Places {
 pub(super) struct PathPasses {
     pub scene: PathScene,
     pub arrays: PathArrays,
+    /// Where paths are followed together.
+    pub waves: Option<Waves>,
 }
 
 /// The buffers of surfaces, media and lights.
@@ -283,7 +286,7 @@ impl Gpu {
     /// Rebuilds majorants and the sampling tables of lights: all of them, or those that a step may have changed.
     /// [`Kernel::Majorants`] has been prepared.
     pub(super) fn rebuild_path_tables(&self, passes: &PathPasses, all: bool) -> Result<()> {
-        let PathPasses { scene, arrays } = passes;
+        let PathPasses { scene, arrays, .. } = passes;
         let stale = |slot: u32| all || self.params.parameters[slot as usize].tuning.is_some();
         let media = (0..scene.media.len()).filter(|&m| stale(scene.volumes[scene.media[m].sigma_t as usize].slot));
         for medium in media {
@@ -320,7 +323,7 @@ impl Gpu {
     }
 
     fn rebuild_majorants(&self, passes: &PathPasses, index: usize) -> Result<()> {
-        let PathPasses { scene, arrays } = passes;
+        let PathPasses { scene, arrays, .. } = passes;
         let medium = &scene.media[index];
         let sigma = &scene.volumes[medium.sigma_t as usize];
         let (reach, slot) = (scene.reach(index), sigma.slot as usize);

@@ -6,7 +6,7 @@ use crate::device::{DeviceError, Result};
 use crate::params::{ParamSet, Shape};
 
 /// Most buffers that parameters are cut into: their number is in the highest bit of an address.
-const MAX_BANKS: usize = 2;
+pub(super) const MAX_BANKS: usize = 2;
 
 /// Addresses of the second bank begin here.
 const SECOND_BANK: u32 = 1 << 31;

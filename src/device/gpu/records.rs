@@ -157,6 +157,9 @@ pub struct Launch {
     pub around_at: u32,
     /// Where the list of shapes that rays are tested against in turn begins.
     pub singles_at: u32,
+    /// In how many places a wave keeps what the edges of a path met.
+    pub wave_places: u32,
+    pub padding: [u32; 3],
 }
 
 /// A vertex that heights displace.

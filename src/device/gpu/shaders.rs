@@ -36,6 +36,8 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/statistics",
     "bind/units",
     "bind/view_sums",
+    "bind/queue",
+    "bind/wave",
     "transport/paths/adjoint",
     "transport/paths/aov",
     "transport/paths/chain",
@@ -91,6 +93,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/paths/trail",
     "transport/paths/vertex",
     "transport/paths/volpath",
+    "transport/paths/wave_path",
     "transport/lookup/volume",
     "transport/light/cube",
     "transport/light/heights",
@@ -108,6 +111,11 @@ pub const MODULES: &[(&str, &str)] = embed![
     "kernels/optimizer",
     "kernels/regularizer",
     "kernels/resample",
+    "advance_paths",
+    "begin_paths",
+    "end_paths",
+    "meet_paths",
+    "search_paths",
     "backpropagate_field",
     "backpropagate_light",
     "backpropagate_paths",
@@ -148,6 +156,15 @@ pub enum Kernel {
     RenderPaths,
     RenderAov,
     BackpropagatePaths,
+    /// Those that take turns at a wave of paths ([`super::waves`]): in a primal pass, in the first walk of an adjoint, or in both.
+    BeginPaths,
+    BeginAdjoint,
+    MeetPaths,
+    SearchPaths,
+    AdvancePaths,
+    AdvanceAdjoint,
+    EndPaths,
+    ReplayPaths,
     Majorants,
     Collect,
     ProjectSplats,
@@ -232,7 +249,7 @@ impl Dialect {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 30] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -243,6 +260,14 @@ impl Kernel {
         Self::RenderPaths,
         Self::RenderAov,
         Self::BackpropagatePaths,
+        Self::BeginPaths,
+        Self::BeginAdjoint,
+        Self::MeetPaths,
+        Self::SearchPaths,
+        Self::AdvancePaths,
+        Self::AdvanceAdjoint,
+        Self::EndPaths,
+        Self::ReplayPaths,
         Self::Majorants,
         Self::Collect,
         Self::ProjectSplats,
@@ -269,7 +294,12 @@ impl Kernel {
             Self::Resample => "resample",
             Self::RenderPaths => "render_paths",
             Self::RenderAov => "render_aov",
-            Self::BackpropagatePaths => "backpropagate_paths",
+            Self::BackpropagatePaths | Self::ReplayPaths => "backpropagate_paths",
+            Self::BeginPaths | Self::BeginAdjoint => "begin_paths",
+            Self::MeetPaths => "meet_paths",
+            Self::SearchPaths => "search_paths",
+            Self::AdvancePaths | Self::AdvanceAdjoint => "advance_paths",
+            Self::EndPaths => "end_paths",
             Self::Majorants => "majorants",
             Self::Collect => "collect",
             Self::ProjectSplats => "project_splats",
@@ -289,6 +319,11 @@ impl Kernel {
     pub fn defines(self, dialect: Dialect) -> Vec<&'static str> {
         let mut defines = match self {
             Self::Backpropagate | Self::BackpropagatePaths | Self::BackpropagateLight => vec!["REPLAY"],
+            Self::BeginAdjoint => vec!["GATHERS"],
+            Self::MeetPaths => vec!["WRITE_QUEUE"],
+            Self::AdvancePaths => vec!["DEFERS"],
+            Self::AdvanceAdjoint => vec!["DEFERS", "GATHERS"],
+            Self::ReplayPaths => vec!["REPLAY", "WAVE"],
             Self::Occupancy => vec!["WRITE_TABLES"],
             Self::ProjectSplats => vec!["WRITE_SPLATS"],
             Self::CountSplats | Self::ScanSplats | Self::ListSplats => vec!["WRITE_LISTS"],
@@ -324,6 +359,7 @@ impl Kernel {
             self,
             Self::Backpropagate
                 | Self::BackpropagatePaths
+                | Self::ReplayPaths
                 | Self::DerivativesSplats
                 | Self::RenderLight
                 | Self::DevelopLight
@@ -337,8 +373,23 @@ impl Kernel {
     }
 
     /// Whether it follows paths, so that it is compiled for what a scene has.
-    pub(super) fn follows_paths(self) -> bool {
-        matches!(self, Self::RenderPaths | Self::BackpropagatePaths | Self::RenderAov)
+    pub fn follows_paths(self) -> bool {
+        self.takes_turns() || matches!(self, Self::RenderPaths | Self::BackpropagatePaths | Self::RenderAov)
+    }
+
+    /// Whether it takes turns with others at a wave of paths.
+    pub(super) fn takes_turns(self) -> bool {
+        matches!(
+            self,
+            Self::BeginPaths
+                | Self::BeginAdjoint
+                | Self::MeetPaths
+                | Self::SearchPaths
+                | Self::AdvancePaths
+                | Self::AdvanceAdjoint
+                | Self::EndPaths
+                | Self::ReplayPaths
+        )
     }
 }
 

@@ -137,7 +137,7 @@ impl Gpu {
             Passes::Field(field) => field.fit(&mut self.scene, &fitted),
             Passes::Splats(_) => {}
             Passes::Light(passes) => passes.scene.fit(&fitted),
-            Passes::Paths(PathPasses { scene, arrays }) => {
+            Passes::Paths(PathPasses { scene, arrays, .. }) => {
                 scene.fit(&self.scene, &fitted);
                 let ray_queries = self.pipelines.dialect.ray_queries;
                 *arrays = PathArrays::new(&self.context, &self.scene, scene, &self.arrays.plan, &new, ray_queries)?;

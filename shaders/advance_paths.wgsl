@@ -1,0 +1,31 @@
+// The fourth kernel of a wave of paths: what each does where its edge ends, up to its next edge and its next shadow ray.
+
+#import bind/launch
+#import bind/wave
+#import transport/paths/volpath
+#import transport/paths/wave_path
+
+@compute @workgroup_size(RAY_GROUP)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let at = (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
+    if at >= wave_paths() {
+        return;
+    }
+    let flags = wave_word(at, WAVE_FLAGS);
+    if (flags & (GOES_ON | IS_WAITING)) == 0u {
+        return;
+    }
+    var path = kept_path(at, flags);
+    var sampler = kept_sampler(at, flags);
+    deferred = Deferred();
+    deferred.shadow_rays = (flags >> SHADOW_RAYS_AT) & 0xffu;
+    if (flags & IS_WAITING) != 0u {
+        arrive(at, &path);
+    }
+    var goes_on = false;
+    if (flags & GOES_ON) != 0u {
+        let met = wave_nearest(at, path.depth);
+        goes_on = go_on(&path, describe(met, path.origin, path.direction, path.far), &sampler);
+    }
+    keep_path(at, &path, sampler, select(0u, GOES_ON, goes_on));
+}

@@ -1,0 +1,108 @@
+// The state of a path of a wave between its edges, and the light that waits for its shadow ray.
+
+#import bind/wave
+#import transport/paths/path_state
+#import transport/rays/sampler
+
+// What a vertex sends to a light: the shadow ray, what it brings if nothing stands in its way, and the factors of zero that the
+// path has by then.
+struct Deferred {
+    waits: bool,
+    ray: WaveRay,
+    value: vec3f,
+    zeros: vec3u,
+    // Shadow rays of the path so far.
+    shadow_rays: u32,
+}
+
+var<private> deferred: Deferred;
+
+// The path of a wave, with these flags.
+fn kept_path(at: u32, flags: u32) -> Path {
+    let ray = wave_ray(at, WAVE_RAY);
+    var path = path_start(ray.origin, ray.direction, ray.far, NONE, 0u);
+    path.radiance = wave_vector(at, WAVE_RADIANCE);
+#ifdef GATHERS
+    path.radiance_low = wave_vector(at, WAVE_RADIANCE_LOW);
+    path.radiance_but_zero = wave_vector(at, WAVE_BUT_ZERO);
+#endif
+    path.beta = wave_vector(at, WAVE_BETA);
+    path.zeros = (vec3u(wave_word(at, WAVE_ZEROS)) >> vec3u(0u, 8u, 16u)) & vec3u(0xffu);
+    path.depth = wave_depth(flags);
+    path.scattered_at = wave_vector(at, WAVE_SCATTERED_AT);
+    path.continuous = (flags & IS_CONTINUOUS) != 0u;
+    path.straight = (flags & IS_STRAIGHT) != 0u;
+    path.pdf = wave_number(at, WAVE_PDF);
+    path.eta = wave_number(at, WAVE_ETA);
+    return path;
+}
+
+fn kept_sampler(at: u32, flags: u32) -> Sampler {
+    let counter = Counter(
+        wave_word(at, WAVE_COUNTER),
+        wave_word(at, WAVE_COUNTER + 1u),
+        wave_word(at, WAVE_COUNTER + 2u),
+        wave_word(at, WAVE_COUNTER + 3u),
+    );
+    let values = vec4f(wave_vector(at, WAVE_NUMBERS), wave_number(at, WAVE_NUMBERS + 3u));
+    return Sampler(counter, values, (flags >> USED_AT) & 7u);
+}
+
+// Random numbers of a block that have been used.
+const USED_AT: u32 = 5u;
+// Factors of zero that the light that waits has, beside those of the path: two bits a channel.
+const WAITING_ZEROS: vec3u = vec3u(24u, 26u, 28u);
+
+// Keeps what changes of a path, and the shadow ray that it sends.
+fn keep_path(at: u32, path: ptr<function, Path>, sampler: Sampler, goes_on: u32) {
+    wave_keep_vector(at, WAVE_RADIANCE, (*path).radiance);
+#ifdef GATHERS
+    wave_keep_vector(at, WAVE_RADIANCE_LOW, (*path).radiance_low);
+    wave_keep_vector(at, WAVE_BUT_ZERO, (*path).radiance_but_zero);
+#endif
+    let flags = goes_on
+        | select(0u, IS_WAITING, deferred.waits)
+        | select(0u, IS_CONTINUOUS, (*path).continuous)
+        | select(0u, IS_STRAIGHT, (*path).straight)
+        | (sampler.used << USED_AT)
+        | (deferred.shadow_rays << SHADOW_RAYS_AT)
+        | ((*path).depth << DEPTH_AT);
+    wave_keep(at, WAVE_FLAGS, flags);
+    if deferred.waits {
+        wave_keep_ray(at, WAVE_SHADOW_RAY, deferred.ray);
+        wave_keep_vector(at, WAVE_WAITING, deferred.value);
+    }
+    let zeros = ((*path).zeros << vec3u(0u, 8u, 16u)) | (min(deferred.zeros, vec3u(2u)) << WAITING_ZEROS);
+    wave_keep(at, WAVE_ZEROS, zeros.x | zeros.y | zeros.z);
+    if goes_on == 0u {
+        return;
+    }
+    wave_keep_ray(at, WAVE_RAY, WaveRay((*path).origin, (*path).direction, (*path).far));
+    wave_keep_vector(at, WAVE_BETA, (*path).beta);
+    wave_keep_vector(at, WAVE_SCATTERED_AT, (*path).scattered_at);
+    wave_keep_number(at, WAVE_PDF, (*path).pdf);
+    wave_keep_number(at, WAVE_ETA, (*path).eta);
+    wave_keep(at, WAVE_COUNTER + 3u, sampler.counter.block);
+    wave_keep_vector(at, WAVE_NUMBERS, sampler.values.xyz);
+    wave_keep_number(at, WAVE_NUMBERS + 3u, sampler.values.w);
+}
+
+// Lets throughput times `radiance` wait for the shadow ray that was sent.
+fn path_defer(path: ptr<function, Path>, radiance: vec3f) {
+    deferred.waits = true;
+    deferred.value = (*path).beta * radiance;
+    deferred.zeros = (*path).zeros;
+}
+
+// Adds what waited for the path's shadow ray, unless that is blocked.
+fn arrive(at: u32, path: ptr<function, Path>) {
+    if wave_word(at, WAVE_BLOCKED) == 0u {
+        let zeros = (vec3u(wave_word(at, WAVE_ZEROS)) >> WAITING_ZEROS) & vec3u(3u);
+        path_gather(path, wave_vector(at, WAVE_WAITING), zeros);
+        return;
+    }
+#ifdef GATHERS
+    let bit = 1u << (deferred.shadow_rays - 1u);
+    wave_keep(at, WAVE_ALL_BLOCKED, wave_word(at, WAVE_ALL_BLOCKED) | bit);
+#endif
+}

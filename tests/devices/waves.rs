@@ -1,0 +1,57 @@
+//! Paths that a GPU follows in waves: those of the CPU and of one kernel, and to the bit the same however waves are cut.
+
+use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::{DispatchSize, Options};
+
+use super::gpu;
+use super::looked_at::outcome;
+use super::worlds::compare;
+
+/// Two painted sheets and a rough ball under a panel that rays are tested against in turn, before this background.
+fn text(max_depth: u32, background: &str) -> String {
+    let sheet = r#""type": "ply", "filename": "tests/data/meshes/sheet.ply""#;
+    let paint = r#"{"type": "diffuse", "reflectance": {"type": "mesh_attribute", "name": "vertex_color"}}"#;
+    format!(
+        r#"{{"integrator": {{"type": "prb", "max_depth": {max_depth}, "rr_depth": 3}},
+            "paper": {{{sheet}, "bsdf": {{"type": "twosided", "b": {paint}}}}},
+            "tile": {{{sheet}, "to_world": [{{"scale": 0.5}}, {{"translate": [0.4, 0.3, 0.6]}}], "bsdf": {paint}}},
+            "ball": {{"type": "sphere", "radius": 0.5, "center": [-0.5, -0.3, 0.5], "bsdf": {{"type": "diffuse", "reflectance": [0.8, 0.2, 0.4]}}}},
+            "panel": {{"type": "rectangle", "to_world": [{{"rotate": {{"axis": [0, 1, 0], "angle": 180}}}}, {{"scale": 0.4}}, {{"translate": [0.2, 0.5, 2]}}],
+                "emitter": {{"type": "area", "radiance": [3, 4, 5]}}}},
+            {background}
+            "camera": {{"type": "perspective", "fov": 40, "to_world": [{{"look_at": {{"origin": [0.3, 0.4, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                "film": {{"type": "hdrfilm", "width": 19, "height": 18, "rfilter": {{"type": "gaussian"}}}}}}}}"#
+    )
+}
+
+/// With nothing behind the world the last edge meets the panel or counts for nothing; before a map it meets that, too; and
+/// paths of one edge see what shines and no more.
+#[test]
+fn waves_are_the_paths_of_the_cpu() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let sky = r#""sky": {"type": "envmap", "data": {"resolution": [6, 4], "value": [0.5, 0.6, 0.7]}, "scale": 0.7},"#;
+    for (max_depth, background) in [(4, ""), (3, sky), (1, sky)] {
+        let text = text(max_depth, background);
+        let (cpu, gpu) = (outcome(&mut Cpu::new(), &text), outcome(&mut gpu, &text));
+        compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{max_depth} edges, {background}: {e}"));
+    }
+}
+
+#[test]
+fn waves_do_not_depend_on_how_they_are_cut() {
+    let run = |waves, dispatch_size| {
+        let options = Options {
+            deterministic: true,
+            waves,
+            dispatch_size,
+            ..Options::default()
+        };
+        gpu(options).map(|mut gpu| outcome(&mut gpu, &text(4, "")))
+    };
+    let Some(whole) = run(true, None) else { return };
+    let cut = run(true, Some(DispatchSize { rays: 77, samples: 3 }));
+    assert!(cut.as_ref() == Some(&whole), "other bits");
+    let one_kernel = run(false, None).expect("the same adapter");
+    // Compilers may fuse other operations where other kernels do them.
+    compare(&whole, &one_kernel).unwrap_or_else(|e| panic!("{e}"));
+}
