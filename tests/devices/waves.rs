@@ -7,7 +7,7 @@ use super::gpu;
 use super::looked_at::outcome;
 use super::worlds::compare;
 
-/// Two painted sheets and a rough ball under a panel that rays are tested against in turn, before this background.
+/// Painted sheets and a ball under a panel that rays are tested against in turn, a sheet in its way, before this background.
 fn text(max_depth: u32, background: &str) -> String {
     let sheet = r#""type": "ply", "filename": "tests/data/meshes/sheet.ply""#;
     let paint = r#"{"type": "diffuse", "reflectance": {"type": "mesh_attribute", "name": "vertex_color"}}"#;
@@ -16,7 +16,8 @@ fn text(max_depth: u32, background: &str) -> String {
             "paper": {{{sheet}, "bsdf": {{"type": "twosided", "b": {paint}}}}},
             "tile": {{{sheet}, "to_world": [{{"scale": 0.5}}, {{"translate": [0.4, 0.3, 0.6]}}], "bsdf": {paint}}},
             "ball": {{"type": "sphere", "radius": 0.5, "center": [-0.5, -0.3, 0.5], "bsdf": {{"type": "diffuse", "reflectance": [0.8, 0.2, 0.4]}}}},
-            "panel": {{"type": "rectangle", "to_world": [{{"rotate": {{"axis": [0, 1, 0], "angle": 180}}}}, {{"scale": 0.4}}, {{"translate": [0.2, 0.5, 2]}}],
+            "shade": {{{sheet}, "to_world": [{{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 1.2, 0.5]}}], "bsdf": {paint}}},
+            "panel": {{"type": "rectangle", "to_world": [{{"scale": 2}}, {{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 1.6, 0.5]}}],
                 "emitter": {{"type": "area", "radiance": [3, 4, 5]}}}},
             {background}
             "camera": {{"type": "perspective", "fov": 40, "to_world": [{{"look_at": {{"origin": [0.3, 0.4, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
