@@ -201,3 +201,21 @@ impl Gpu {
         self.context.dispatch_in_turn(record, &self.ray_buffers(), &all);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The twins of shaders, which this module alone sees.
+    #[test]
+    fn shaders_keep_as_many_words() {
+        let shader = include_str!("../../../shaders/bind/wave.wgsl");
+        for (name, words) in [("WAVE_NEAREST", WORDS), ("NEAREST_WORDS", NEAREST_WORDS)] {
+            let declared = format!("const {name}: u32 = {words}u;");
+            assert!(shader.contains(&declared), "{declared}");
+        }
+        let cache = include_str!("../../../shaders/transport/paths/replay_cache.wgsl");
+        let declared = format!("const SEGMENTS: u32 = {LONGEST}u;");
+        assert!(cache.contains(&declared), "{declared}");
+    }
+}
