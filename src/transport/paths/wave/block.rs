@@ -54,11 +54,11 @@ impl Kind {
     }
 }
 
-/// Sixteen vertices side by side: what derivatives by their textures need to know. Lanes from `count` on repeat the first.
+/// Sixteen vertices side by side: what derivatives by their textures need to know. Lanes from `count` on repeat the first. Each
+/// vector lies in one line of the cache: what is no vector stands behind them.
 #[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
 pub struct Vertices {
-    pub kind: Kind,
-    pub count: usize,
     /// The path's place among those that are followed together.
     pub path: Lanes<u32>,
     pub beta: Lanes3,
@@ -83,16 +83,16 @@ pub struct Vertices {
     pub weight: Lanes3,
     /// 1 where there is such a direction.
     pub turns: Lanes<u32>,
+    pub kind: Kind,
+    pub count: usize,
 }
 
-/// Paths at their vertices: where they are, and what becomes of them.
+/// Paths at their vertices: where they are, and what becomes of them. Vectors lie as in [`Vertices`].
 #[derive(Debug, Clone)]
+#[repr(C, align(64))]
 pub struct Block {
     pub at: Vertices,
-    /// Segments so far, of all.
-    pub depth: u32,
-    /// The random numbers of each: the pass's key, sensor, pixel and sample, the first block, and how many are drawn.
-    pub key: Key,
+    /// The random numbers of each: sensor, pixel and sample, the first block, and how many are drawn.
     pub counters: [Lanes<u32>; 4],
     pub drawn: Lanes<u32>,
     /// The next ones, and with them cells of an environment map, where one may be drawn from.
@@ -126,6 +126,9 @@ pub struct Block {
     /// Throughput and its zeros afterwards.
     pub next_beta: Lanes3,
     pub next_zeros: Lanes<Zeros>,
+    /// Segments so far, of all, and the pass's key.
+    pub depth: u32,
+    pub key: Key,
 }
 
 impl Vertices {

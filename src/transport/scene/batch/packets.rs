@@ -27,7 +27,8 @@ struct Waiting {
     lanes: u32,
 }
 
-/// Rays of a packet, with what box and triangle tests share.
+/// Rays of a packet, with what box and triangle tests share. Each vector lies in one line of the cache.
+#[repr(align(64))]
 pub(super) struct Packet {
     origin: Vectors,
     inverse: Vectors,
