@@ -163,8 +163,9 @@ pub struct Samples<const LANES: usize> {
     pub places: [[u32; LANES]; 2],
 }
 
-/// Rays side by side, and what the radiance of each counts in its pixel.
+/// Rays side by side, and what the radiance of each counts in its pixel. Sixteen of a number lie in one line of the cache.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub struct SampledRays<const LANES: usize> {
     pub origins: [[f32; LANES]; 3],
     pub directions: [[f32; LANES]; 3],

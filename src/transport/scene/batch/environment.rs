@@ -22,8 +22,10 @@ pub struct SkyMap<'a> {
     table: &'a [f32],
 }
 
-/// What a map is in the directions of lanes: its radiance, and the pdf with which they are drawn.
+/// What a map is in the directions of lanes: its radiance, and the pdf with which they are drawn. Each vector lies in one line of
+/// the cache.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub struct Seen {
     pub radiance: Vectors,
     pub pdf: Lanes<f32>,
@@ -323,8 +325,9 @@ impl DrawnCells {
     };
 }
 
-/// The bins that numbers lie in, how probable these are, and where in them the numbers lie.
+/// The bins that numbers lie in, how probable these are, and where in them the numbers lie. Each vector lies in one line of the cache.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 struct Bins {
     number: Lanes<u32>,
     width: Lanes<f32>,
