@@ -429,7 +429,7 @@ impl<'a> Propagation<'a> {
                 &mut sink,
                 |first, replay| {
                     stats.rays += 1;
-                    stats.samples += u64::from(replay.count);
+                    stats.samples += u64::from(first.count);
                     stats.drifted += u64::from(drifted(first, replay));
                 },
             );

@@ -58,7 +58,13 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         for &i in &escaped {
             paths.straight[edges.path[i as usize] as usize] = self.depth == 0;
         }
-        if scene.has_background() {
+        // Of what a path from the camera meets at once, there is nothing to derive but the light itself.
+        let counts_alone = MODE == GATHER && self.depth == 0 && !self.lights_wanted;
+        if counts_alone && scene.has_background() {
+            for &i in &escaped {
+                paths.gathered[edges.path[i as usize] as usize].count += 1;
+            }
+        } else if scene.has_background() {
             directions.clear();
             for group in escaped.chunks(LANES) {
                 directions.push(Picked::of_some(group).of_all(&edges.rays.direction));
