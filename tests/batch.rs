@@ -27,6 +27,7 @@ struct Level {
     blocked: fn(&SceneView, &Rays, usize, &mut Vec<u32>),
 }
 
+#[cfg(target_arch = "x86_64")]
 macro_rules! level {
     ($name:ident, $features:literal) => {
         mod $name {
@@ -60,22 +61,20 @@ level!(avx512, "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw");
 
 /// All levels that this processor has.
 fn levels() -> Vec<Level> {
-    let mut levels = vec![Level {
+    let baseline = Level {
         name: "baseline",
         nearest: |scene, rays, count, hits| nearest_together(scene, rays, count, hits),
         blocked: |scene, rays, count, blocked| blocked_together(scene, rays, count, blocked),
-    }];
+    };
     #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            levels.push(avx2::LEVEL);
-        }
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
         let wide = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl");
-        if wide && is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512bw") {
-            levels.push(avx512::LEVEL);
-        }
+        return match wide && is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512bw") {
+            true => vec![baseline, avx2::LEVEL, avx512::LEVEL],
+            false => vec![baseline, avx2::LEVEL],
+        };
     }
-    levels
+    vec![baseline]
 }
 
 /// A number between -1 and 1.

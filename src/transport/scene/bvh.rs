@@ -13,9 +13,9 @@
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
+#[cfg(target_arch = "x86_64")]
 use super::lanes::x86::{Avx, Sse};
 use super::lanes::{Lanes, Plain};
-#[cfg(target_arch = "x86_64")]
 use crate::each::EachEntry;
 use crate::resident::bvh::{Bvh, MAX_LEVELS};
 use crate::resident::layout::{BLOCK, BlockRecord, NodeRecord, WIDTH, child};
@@ -79,18 +79,17 @@ pub enum Level {
 impl Level {
     /// All levels that this processor has, the widest last.
     pub fn all() -> Vec<Self> {
-        let mut levels = vec![Self::Baseline];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") {
-            levels.push(Self::Avx2);
             let wide = is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("avx512dq");
-            if wide {
-                levels.push(Self::Avx512);
-            }
+            return match wide {
+                true => vec![Self::Baseline, Self::Avx2, Self::Avx512],
+                false => vec![Self::Baseline, Self::Avx2],
+            };
         }
-        levels
+        vec![Self::Baseline]
     }
 
     /// The widest level that this processor has.
@@ -332,6 +331,15 @@ struct Best {
 
 impl Best {
     #[inline(always)]
+    fn at(start: &Start) -> Self {
+        Self {
+            t: start.t_max.min(FAR),
+            number: start.number,
+            hit: None,
+        }
+    }
+
+    #[inline(always)]
     fn improve(&mut self, number: u32, hit: Hit) {
         if hit.t < self.t || (hit.t == self.t && number < self.number) {
             (self.t, self.number, self.hit) = (hit.t, number, Some(hit));
@@ -351,11 +359,7 @@ where
         return None;
     }
     let t_min = start.t_min;
-    let mut best = Best {
-        t: start.t_max.min(FAR),
-        number: start.number,
-        hit: None,
-    };
+    let mut best = Best::at(start);
     // Entry distance and child in one integer: the bit patterns of positive floats are ordered like their values.
     let mut waiting = [MaybeUninit::<u64>::uninit(); WAITING];
     let mut depth = 0;

@@ -223,6 +223,7 @@ mod tests {
     use super::*;
     use crate::device::cpu::field::bricks::Bricks;
     use crate::device::cpu::field::records::Unsorted;
+    #[cfg(target_arch = "x86_64")]
     use crate::device::cpu::vector::level::Level;
     use crate::device::cpu::vector::wide::Plain;
     use crate::transport::field::radiance_field::Sample;

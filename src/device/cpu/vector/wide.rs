@@ -8,9 +8,12 @@ use super::{avx2, avx512};
 use crate::device::cpu::field::bricks::Bricks;
 use crate::device::cpu::field::records::Record;
 use crate::device::cpu::field::reduce::{Gradient, reduce_plain};
-use crate::resident::layout::{SceneRecord, density};
+use crate::resident::layout::SceneRecord;
+#[cfg(target_arch = "x86_64")]
+use crate::resident::layout::density;
 use crate::transport::field::radiance_field::{self, LANES, Lattice, Segment};
 use crate::transport::lookup::grid::{Stencils, grid_eval, grid_eval_sh, grid_stencils};
+#[cfg(target_arch = "x86_64")]
 use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::lookup::sh::Basis;
 
@@ -304,7 +307,8 @@ impl Wide for Avx2 {
     }
 }
 
-#[cfg(test)]
+// Only this architecture has levels to be compared.
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
     use crate::device::cpu::vector::level::Level;
@@ -322,7 +326,6 @@ mod tests {
             let at = grid_stencils(size, &[[u[0]; LANES], [u[1]; LANES], [u[2]; LANES]]);
             let lane = i as usize % LANES;
             let plain = Plain::eval_sh::<CHANNELS>(&data, &at, lane, &basis);
-            #[cfg(target_arch = "x86_64")]
             if Level::detect() == Level::Avx512 {
                 assert_eq!(
                     plain,
@@ -334,7 +337,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_arch = "x86_64")]
     fn eight_lanes_give_the_bits_of_plain_loops() {
         if Level::detect() == Level::Baseline {
             return;
