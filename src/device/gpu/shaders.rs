@@ -26,6 +26,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/bvh",
     "bind/hierarchy",
     "bind/contents",
+    "bind/image",
     "bind/launch",
     "bind/parameters",
     "bind/update",

@@ -318,7 +318,10 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
         let mut wave = Wave::new(scene, fields, sink, room);
         feed(&mut |d_pixel, starts| wave.begin_adjoint(starts, d_pixel));
         wave.backpropagate(pilot);
-        return room.paths.replayed().for_each(|(first, left)| done(first, left));
+        for (first, left) in room.paths.replayed() {
+            done(first, left);
+        }
+        return;
     }
     let mut rays = Vec::new();
     feed(&mut |d_pixel, starts| {

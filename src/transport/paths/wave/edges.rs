@@ -285,9 +285,9 @@ impl Paths {
 
     /// Nothing is replayed yet.
     pub(super) fn begin_replay(&mut self) {
-        let all = self.left.iter_mut().zip(&self.gathered);
-        all.take(self.count)
-            .for_each(|(left, gathered)| left.set_still_to_come(gathered));
+        for (left, gathered) in self.left.iter_mut().zip(&self.gathered).take(self.count) {
+            left.set_still_to_come(gathered);
+        }
     }
 
     /// What each path has gathered, and what its replay has left.

@@ -204,7 +204,9 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
 
     /// The same, with the derivatives by what the pixels get of them.
     pub(super) fn begin_adjoint(&mut self, starts: &Starts, d_pixel: &[[f32; 3]]) {
-        self.room.d_radiance.extend(starts.by_radiance(d_pixel));
+        for d in starts.by_radiance(d_pixel) {
+            self.room.d_radiance.push(d);
+        }
         self.begin(starts);
     }
 

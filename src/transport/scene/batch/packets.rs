@@ -5,7 +5,7 @@
 use std::hint::select_unpredictable as select;
 
 use super::meet::{less, more};
-use super::rays::{LANES, Lanes, Rays, Vectors, each_lane, lanes_where};
+use super::rays::{LANES, Lanes, Rays, Vectors, lanes_where};
 use crate::each::EachEntry;
 use crate::resident::bvh::{Bvh, MAX_LEVELS};
 use crate::resident::layout::{BLOCK, BlockRecord, NONE, NodeRecord, WIDTH, child};
@@ -131,10 +131,13 @@ impl Packet {
                 continue;
             }
             if lanes.count_ones() <= FEW {
-                let mut met = 0;
-                each_lane(lanes, |lane| {
-                    met |= u32::from(self.go_alone::<ANY>(bvh, at, lane)) << lane
-                });
+                // Not by a closure, which would be compiled without the kernel's vector level.
+                let (mut left, mut met) = (lanes, 0);
+                while left != 0 {
+                    let lane = left.trailing_zeros() as usize % LANES;
+                    left &= left - 1;
+                    met |= u32::from(self.go_alone::<ANY>(bvh, at, lane)) << lane;
+                }
                 if ANY {
                     open &= !met;
                 }
@@ -166,18 +169,22 @@ impl Packet {
         waiting: &mut [Waiting; WAITING],
         mut depth: usize,
     ) -> usize {
-        let base = depth;
+        // Which children are entered is not asked before all have been looked at: a wrong guess costs as much as another box.
+        let (mut nears, mut bits) = ([[0.0; LANES]; WIDTH], [0; WIDTH]);
         for k in 0..WIDTH {
-            let child = node.children[k];
+            (nears[k], bits[k]) = self.enter([0, 1, 2, 3, 4, 5].each(|plane| node.planes[plane][k]));
+        }
+        let mut entered = 0;
+        for k in 0..WIDTH {
             // Surfaces that are no triangles, and none at all, have the highest bit.
-            if child >= child::SURFACE {
-                continue;
-            }
-            let (near, bits) = self.enter([0, 1, 2, 3, 4, 5].each(|plane| node.planes[plane][k]));
-            let met = bits & lanes;
-            if met == 0 {
-                continue;
-            }
+            let is_searched = (node.children[k] < child::SURFACE) & (bits[k] & lanes != 0);
+            entered |= u32::from(is_searched) << k;
+        }
+        let base = depth;
+        while entered != 0 {
+            let k = entered.trailing_zeros() as usize % WIDTH;
+            entered &= entered - 1;
+            let (child, near, met) = (node.children[k], &nears[k], bits[k] & lanes);
             bvh::prefetch(bvh, child);
             let enters = near[met.trailing_zeros() as usize % LANES];
             let mut place = depth;
@@ -306,12 +313,12 @@ impl Packet {
             t_max: self.t[lane],
             number: self.number[lane],
         };
-        if ANY {
-            return bvh::is_blocked_below(bvh, ray, &start);
-        }
-        let Some(hit) = bvh::intersect_below(bvh, ray, &start) else {
-            return false;
+        let hit = match at & child::KIND {
+            child::BLOCK => bvh::intersect_in_block(bvh, at & !child::KIND, &ray, &start),
+            _ if ANY => return bvh::is_blocked_below(bvh, ray, &start),
+            _ => bvh::intersect_below(bvh, ray, &start),
         };
+        let Some(hit) = hit else { return false };
         if let Target::Triangle { number, place, u, v } = hit.target {
             self.t[lane] = hit.t;
             self.number[lane] = number | TRIANGLE;
