@@ -212,15 +212,15 @@ impl Start {
 
 /// The vector that the triangles of one block are tested in where no search goes on from there.
 #[cfg(target_arch = "x86_64")]
-type Few = Sse;
+type BlockLanes = Sse;
 #[cfg(not(target_arch = "x86_64"))]
-type Few = Plain<BLOCK>;
+type BlockLanes = Plain<BLOCK>;
 
 /// [`intersect_below`] a block, where there is nothing to search.
 #[inline(always)]
 pub(super) fn intersect_in_block(bvh: &Bvh, index: u32, ray: &Prepared, start: &Start) -> Option<Hit> {
     let mut best = Best::at(start);
-    intersect_block::<Few>(&bvh.blocks[index as usize], index, ray, start.t_min, &mut best);
+    intersect_block::<BlockLanes>(&bvh.blocks[index as usize], index, ray, start.t_min, &mut best);
     best.hit
 }
 
