@@ -103,63 +103,7 @@ pub fn finest(params: &ParamSet, stages: &[Stage], growth: Option<Growth>) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::cpu::Cpu;
-    use crate::device::{Batch, Device, Keys};
-    use crate::kernels::loss::Loss;
     use crate::kernels::optimizer::Optimizer;
-    use crate::resident::Resident;
-    use crate::transport::rays::pixel::PixelTable;
-
-    /// An optimised cube of fog of `size`³ texels, seen by a camera of 4 × 4 pixels.
-    fn scene(size: usize) -> String {
-        format!(
-            r#"{{"type": "scene", "integrator": {{"type": "volpath", "max_depth": 3}},
-                "fog": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "heterogeneous",
-                    "albedo": 0.5, "sigma_t": {{"type": "gridvolume", "resolution": [{size}, {size}, {size}], "value": 0.5}}}}}},
-                "sky": {{"type": "constant"}},
-                "view": {{"type": "perspective", "fov": 40,
-                    "to_world": [{{"look_at": {{"origin": [0, 0, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
-                    "film": {{"type": "hdrfilm", "width": 4, "height": 4, "rfilter": {{"type": "box"}}}}}},
-                "optimize": {{"iterations": 1, "references": {{"type": "constant", "value": 0.5}},
-                    "parameters": {{"fog.interior.sigma_t": {{"learning_rate": 0.1}}}}}}}}"#
-        )
-    }
-
-    /// The predicted sums equal what a backpropagation along paths adds to the CPU's memory.
-    #[test]
-    fn sums_are_told_as_large_as_they_become() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let path = folder.path().join("scene.json");
-        let threads = rayon::current_num_threads();
-        // The larger size exceeds the limit for copies on any machine, the smaller one on machines of 2000 threads or
-        // more. Each thread then has a cache: 4096 lines of a key and 32 entries.
-        let cached = 4096 * (8 + 32 * 8);
-        for (size, copies, caches) in [(16, threads, 0), (208, 1, cached * threads)] {
-            std::fs::write(&path, scene(size)).expect("writable");
-            let scene = crate::scene::load(&path).expect("no mistakes");
-            let (mut resident, params) = Resident::new(&scene).expect("it can be flattened");
-            resident.set_constant_reference([0.5; 3]);
-            let shapes = finest(&params, &[], None);
-            let mut device = Cpu::default();
-            let told = device.sum_bytes(&resident.transport, &shapes);
-            let optimizer = Optimizer::Sgd { momentum: 0.0 };
-            device.load(resident, params, optimizer).expect("it fits");
-            let table = PixelTable::new(device.sensors(), &[0]).expect("few pixels");
-            let (batch, keys) = (
-                Batch { table, drawn: None },
-                Keys {
-                    objective: [1; 4],
-                    pass: [2; 4],
-                },
-            );
-            device.render(&batch, keys, 1).expect("renders");
-            device.loss(&batch, keys, Loss::L2).expect("compares");
-            let before = device.memory();
-            device.backpropagate(&batch, keys, 1).expect("backpropagates");
-            assert_eq!(device.memory() - before, told, "{size}");
-            assert_eq!(told, (8 * size * size * size * copies + caches) as u64);
-        }
-    }
 
     #[test]
     fn the_estimate_is_a_sentence() {

@@ -14,8 +14,6 @@ mod run;
 pub mod schedule;
 mod smoothing;
 pub mod stage;
-#[cfg(test)]
-mod tests;
 mod views;
 
 use std::sync::atomic::AtomicBool;
@@ -31,7 +29,7 @@ use held_out::HeldOut;
 pub use views::{RenderSettings, render_view, render_view_aov};
 
 pub use references::data_marks;
-pub(crate) use run::Run;
+pub use run::Run;
 
 /// Iterations without any gradient after which a parameter is reported as a mistake.
 pub const PATIENCE: u32 = 20;

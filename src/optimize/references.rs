@@ -429,53 +429,6 @@ mod tests {
         assert_eq!(read_cache(&path, "mark", &sensors), None);
     }
 
-    /// Renders of a target: training views are on the device, and only those that are shown or held out stay here.
-    #[test]
-    fn renders_are_kept_for_the_views_that_are_shown_or_held_out() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let target = folder.path().join("target.json");
-        std::fs::write(&target, r#"{"sky": {"type": "constant", "radiance": 0.75}}"#).expect("writable");
-        let sensor = |name: &str, width| Sensor {
-            name: name.into(),
-            width,
-            height: 2,
-            focal: [4.0; 2],
-            ..Sensor::default()
-        };
-        let scene = Scene {
-            sensors: vec![sensor("a", 2), sensor("b", 3), sensor("c", 4)],
-            ..Scene::default()
-        };
-        let mut resident = Resident::empty();
-        resident.sensors = scene.sensors.iter().map(crate::resident::sensor_record).collect();
-        let references = References::Scene { path: target, spp: 1 };
-        let (targets, _) = prepare(
-            &scene,
-            &references,
-            &[0, 1],
-            &[1],
-            &mut resident,
-            &mut crate::device::cpu::Cpu::new(),
-            &folder.path().join("cache"),
-            &Progress::new(crate::output::progress::Style::Quiet),
-        )
-        .expect("rendered");
-        let Targets::Rendered(renders) = &targets else {
-            panic!("renders")
-        };
-        let mut kept: Vec<_> = renders.iter().map(|(index, pixels)| (*index, pixels.len())).collect();
-        kept.sort_unstable();
-        assert_eq!(kept, [(1, 6), (2, 8)]);
-        assert!(targets.coded_image(&scene, 0).expect("no file is read").is_none());
-        let shown = targets.coded_image(&scene, 1).expect("no file is read").expect("kept");
-        let coded = crate::io::srgb::encode(0.75);
-        assert!(shown.data.iter().all(|v| (v - coded).abs() < 1e-6), "{:?}", shown.data);
-        let first: Vec<u32> = resident.sensors.iter().map(|s| s.first_pixel).collect();
-        assert_eq!(first, [0, 4, crate::resident::layout::NO_REFERENCE]);
-        assert_eq!(resident.references.bytes(), 16 * (4 + 6));
-        assert_eq!(resident.references.get(9), [0.75, 0.75, 0.75, 1.0]);
-    }
-
     #[test]
     fn random_backdrops_are_shown_by_the_emitters_colour() {
         let of = |values: &[f32]| {

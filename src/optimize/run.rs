@@ -30,7 +30,7 @@ use crate::resident::Resident;
 use crate::scene::{BatchRule, MomentRule, Optimize, Regularizer, Sensor};
 
 /// A run in progress.
-pub(crate) struct Run<'a> {
+pub struct Run<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) device: &'a mut dyn Device,
     pub(super) progress: &'a mut Progress,
@@ -59,13 +59,19 @@ pub(crate) struct Run<'a> {
     earlier_seconds: f64,
 }
 
+impl std::fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("job", self.job).finish_non_exhaustive()
+    }
+}
+
 impl<'a> Run<'a> {
     /// Reads the run's inputs, checks that they fit the device, and uploads them. Of the run's folder only the
     /// reference cache is written. `checkpoint` is the state to resume from.
     ///
     /// # Errors
     /// An input cannot be read or does not fit, or the checkpoint belongs to another run.
-    pub(crate) fn prepare(
+    pub fn prepare(
         job: &'a Job<'a>,
         checkpoint: Option<Checkpoint>,
         device: &'a mut dyn Device,
@@ -214,7 +220,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// Anything that prevents completion. Earlier checkpoints remain, and the message says how to resume.
-    pub(crate) fn finish(mut self) -> Result<Report> {
+    pub fn finish(mut self) -> Result<Report> {
         self.complete().map_err(|error| self.explain(error))
     }
 

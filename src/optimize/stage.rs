@@ -123,61 +123,6 @@ mod tests {
         assert_eq!(shape_after(&parameter, &stages), shape);
     }
 
-    /// A change that resets moments zeroes all of them, also of what keeps its size; one that resamples keeps these.
-    #[test]
-    fn moments_of_what_keeps_its_size_follow_the_rule() {
-        let text = r#"{"object": {"type": "cube", "bsdf": {"type": "null"}, "interior": {"type": "radiance_field",
-                "sh_degree": 0, "sigma_t": {"type": "gridvolume", "resolution": [2, 3, 4], "value": 1},
-                "sh_coeffs": {"type": "gridvolume", "resolution": 2, "value": [1, 1, 1]}}},
-            "sky": {"type": "constant", "radiance": [1, 2, 3]},
-            "camera": {"type": "perspective", "film": {"type": "hdrfilm", "width": 4, "height": 4}},
-            "optimize": {"iterations": 1, "references": {"type": "constant", "value": 0.5}, "parameters": {
-                "object.interior.sigma_t": {"learning_rate": 1}, "sky.radiance": {"learning_rate": 1}}}}"#;
-        let scene = crate::scene::parse(text, std::path::Path::new("stage.json")).expect("no mistakes");
-        let adam = Optimizer::Adam {
-            beta_1: 0.9,
-            beta_2: 0.99,
-            epsilon: 1e-8,
-            mask_updates: false,
-        };
-        for (rule, upsample, expected, sigma) in [
-            (MomentRule::Reset, 2, [0.0, 0.0], [4, 6, 8]),
-            (MomentRule::Resample, 2, [0.5, 0.25], [4, 6, 8]),
-            (MomentRule::Reset, 1, [0.0, 0.0], [2, 3, 4]),
-            (MomentRule::Resample, 1, [0.5, 0.25], [2, 3, 4]),
-        ] {
-            let (resident, params) = crate::resident::Resident::new(&scene).expect("sound");
-            let mut device = crate::device::cpu::Cpu::new();
-            device.load(resident, params, adam).expect("it fits");
-            let find = |path: &str, device: &crate::device::cpu::Cpu| device.params().find(path).expect("there");
-            let (grid, sky) = (find("object.interior.sigma_t", &device), find("sky.radiance", &device));
-            for parameter in [grid, sky] {
-                let len = device.params().parameters[parameter].shape.len();
-                device
-                    .write(parameter, ArrayKind::Moment(0), &vec![0.5; len])
-                    .expect("written");
-                device
-                    .write(parameter, ArrayKind::Moment(1), &vec![0.25; len])
-                    .expect("written");
-            }
-            let stage = Stage {
-                upsample,
-                moments: rule,
-                ..stage(0.5)
-            };
-            enter(&mut device, &stage, adam).expect("it fits");
-            assert_eq!(device.params().parameters[grid].shape.size, sigma);
-            let fixed = find("object.interior.sh_coeffs", &device);
-            assert_eq!(device.params().parameters[fixed].shape.size, [2; 3]);
-            for parameter in [grid, sky] {
-                for (moment, expected) in expected.into_iter().enumerate() {
-                    let found = device.read(parameter, ArrayKind::Moment(moment)).expect("read");
-                    assert!(found.iter().all(|v| *v == expected), "{rule:?} {upsample}: {found:?}");
-                }
-            }
-        }
-    }
-
     #[test]
     fn a_short_run_changes_between_its_iterations() {
         assert_eq!(begins_at(&stage(0.5), 1), 1);

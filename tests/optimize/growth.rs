@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use super::*;
-use crate::device::cpu::Cpu;
-use crate::output::run_folder::{Opening, RunFolder};
+use prbopt::device::cpu::Cpu;
+use prbopt::optimize::Observer;
+use prbopt::output::metrics::Figures;
+use prbopt::output::run_folder::{Opening, RunFolder};
 
 fn scene() -> Scene {
     let text = r#"{"type": "scene",
@@ -16,7 +18,7 @@ fn scene() -> Scene {
                 "splats.rotation": {"learning_rate": 0.02}, "splats.color": {"learning_rate": 0.01},
                 "splats.opacity": {"learning_rate": 0.01}},
             "output": {"images_every": 0, "checkpoint_seconds": 1e6}}}"#;
-    crate::scene::parse(text, Path::new("splats.json")).unwrap_or_else(|e| panic!("{e}"))
+    prbopt::scene::parse(text, Path::new("splats.json")).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Stops a run after so many iterations.
@@ -65,7 +67,7 @@ fn runs_that_grow_go_on_to_the_bit() {
     let whole = tempfile::tempdir().expect("a temporary folder");
     run_on(&scene, whole.path(), u32::MAX);
     let expected = result(whole.path());
-    let count = crate::io::tensors::Reader::open(&whole.path().join("final/splats.safetensors")).expect("readable");
+    let count = prbopt::io::tensors::Reader::open(&whole.path().join("final/splats.safetensors")).expect("readable");
     assert_eq!(count.shape("opacity"), Some(&[90, 1][..]));
     // In the middle of a stretch, at a change, and just after one.
     for stops in [&[7][..], &[10], &[5, 6, 4]] {
@@ -76,7 +78,7 @@ fn runs_that_grow_go_on_to_the_bit() {
         assert!(!run_on(&scene, folder.path(), u32::MAX).interrupted);
         assert!(result(folder.path()) == expected, "stopped after {stops:?} iterations");
     }
-    let counts = crate::output::metrics::read(&whole.path().join("metrics.jsonl")).expect("figures");
+    let counts = prbopt::output::metrics::read(&whole.path().join("metrics.jsonl")).expect("figures");
     let counts: Vec<u64> = counts.iter().step_by(5).filter_map(|f| f.splats).collect();
     assert_eq!(counts, [30, 45, 60, 75, 90, 90, 90, 90]);
     // 144 bits a splat; what rounding to half precision takes from the picture is little, and undone afterwards.
@@ -86,13 +88,13 @@ fn runs_that_grow_go_on_to_the_bit() {
     assert_eq!((&picture["splats"], &picture["pixels"]), (&90.into(), &960.into()));
     assert_eq!(picture["half_precision"]["bits_per_pixel"], 13.5);
     assert!(full != half && (full - half).abs() < 0.5, "{picture}");
-    let mut file = crate::io::tensors::Reader::open(&whole.path().join("final/splats.safetensors")).expect("readable");
+    let mut file = prbopt::io::tensors::Reader::open(&whole.path().join("final/splats.safetensors")).expect("readable");
     let positions = file.f32("position").expect("there");
     assert!(
         positions.iter().any(|v| ::half::f16::from_f32(*v).to_f32() != *v),
         "full precision is kept"
     );
     let checkpoint = whole.path().join("checkpoint.safetensors");
-    let mut checkpoint = crate::io::tensors::Reader::open(&checkpoint).expect("readable");
+    let mut checkpoint = prbopt::io::tensors::Reader::open(&checkpoint).expect("readable");
     assert_eq!(checkpoint.f32("splats.position/values").expect("there"), positions);
 }

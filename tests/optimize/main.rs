@@ -1,6 +1,7 @@
 //! Tests of the loop with a mock device that records its calls.
 
 mod growth;
+mod parts;
 mod resume;
 
 use std::path::Path;
@@ -8,22 +9,24 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 
-use super::*;
-use crate::device::{
+use prbopt::device::{
     self, ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, ReplayStats, Step, Term,
 };
-use crate::kernels::loss::Loss;
-use crate::kernels::optimizer::Optimizer;
-use crate::output::checkpoint::Checkpoint;
-use crate::output::progress::{Progress, Style};
-use crate::output::run_folder::Opening;
-use crate::params::{Kind, ParamSet, Shape, Tuning};
-use crate::resident::Resident;
-use crate::resident::layout::SensorRecord;
-use crate::scene::{
+use prbopt::kernels::loss::Loss;
+use prbopt::kernels::optimizer::Optimizer;
+use prbopt::optimize::{Job, Report, Run};
+use prbopt::output::checkpoint::Checkpoint;
+use prbopt::output::progress::{Progress, Style};
+use prbopt::output::run_folder::Opening;
+use prbopt::output::run_folder::RunFolder;
+use prbopt::params::{Kind, ParamSet, Shape, Tuning};
+use prbopt::resident::Resident;
+use prbopt::resident::layout::SensorRecord;
+use prbopt::scene::{
     Array, BatchRule, Decay, DensityActivation, MomentRule, OutputRule, Penalty, RadianceField, References,
     Regularizer, Schedule, Sensor, Source, Stage,
 };
+use prbopt::scene::{Optimize, Scene};
 
 /// A mock device: keeps parameters and moments, and records its calls.
 struct Diary {
@@ -257,7 +260,7 @@ fn scene() -> Scene {
             every: 4,
         }],
         growth: None,
-        views: crate::scene::ViewRule {
+        views: prbopt::scene::ViewRule {
             start: 0.0,
             held_out_iterations: 0,
             held_out_rate: 1e-3,
@@ -344,7 +347,7 @@ fn a_stage_resamples_all_grids_and_starts_the_count_of_steps_anew() {
     let counts: Vec<u32> = device.steps.iter().map(|s| s.count).collect();
     let expected: Vec<u32> = (1..=20).chain(1..=20).collect();
     assert_eq!(counts, expected);
-    let coarse = crate::io::vol::read(&folder.path().join("stages/1/sigma_t.vol")).expect("written");
+    let coarse = prbopt::io::vol::read(&folder.path().join("stages/1/sigma_t.vol")).expect("written");
     assert_eq!(coarse.size, [2, 2, 2]);
     let mut kept = scene();
     kept.optimize.as_mut().expect("given").stages[0].moments = MomentRule::Resample;
@@ -431,7 +434,7 @@ fn a_parameter_without_gradient_is_an_error_that_names_it() {
 fn figures_tell_the_stage_and_times_that_add_up() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     drive(&scene(), &mut Diary::new(), folder.path(), false, false).expect("runs");
-    let lines = crate::output::metrics::read(&folder.path().join("metrics.jsonl")).expect("written");
+    let lines = prbopt::output::metrics::read(&folder.path().join("metrics.jsonl")).expect("written");
     let stages: Vec<u32> = lines.iter().map(|line| line.stage).collect();
     assert_eq!(stages, [[1; 20], [2; 20]].concat());
     let iterations: Vec<u32> = lines.iter().map(|line| line.iteration).collect();
@@ -474,18 +477,18 @@ fn held_out_views_are_judged_and_written() {
     let mut device = Diary::new();
     let report = drive(&scene, &mut device, folder.path(), false, false).expect("runs");
     let held_out = report.held_out.expect("one view");
-    let difference = f64::from(crate::io::srgb::encode(0.5) - crate::io::srgb::encode(0.25));
+    let difference = f64::from(prbopt::io::srgb::encode(0.5) - prbopt::io::srgb::encode(0.25));
     let psnr = -20.0 * difference.log10();
     assert!(
         (held_out.mean_psnr.expect("they differ") - psnr).abs() < 1e-4,
         "{held_out:?}"
     );
     assert_eq!((held_out.views.len(), &held_out.views[0].name[..]), (1, "other"));
-    let read = |name: &str| crate::io::image::read(&folder.path().join(name)).expect("written").0;
+    let read = |name: &str| prbopt::io::image::read(&folder.path().join(name)).expect("written").0;
     assert_eq!(read("held_out/other.exr").data, vec![0.5; 12]);
     let reference = read("references/other.png");
     assert_eq!((reference.width, reference.height, reference.channels), (2, 2, 3));
-    let coded = crate::io::srgb::encode(0.25);
+    let coded = prbopt::io::srgb::encode(0.25);
     assert!(reference.data.iter().all(|v| (v - coded).abs() <= 0.5 / 255.0));
     let written: serde_json::Value =
         serde_json::from_slice(&std::fs::read(folder.path().join("held_out.json")).expect("written")).expect("JSON");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::io::tensors::{self, Reader, Tensor, Values};
+use prbopt::io::tensors::{self, Reader, Tensor, Values};
 
 /// A checkpoint as text and arrays: shapes and values by name.
 struct Parts {
