@@ -180,6 +180,11 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "a filter of the leaves in Rust",
     ),
     (
+        "transport/scene/bsdf",
+        &["leaf_adjoint"],
+        "a function for each sort of lobe in Rust; one here, since shader compilers write out each call",
+    ),
+    (
         "transport/scene/light",
         &["environment_size", "first_of_row"],
         "host code in Rust (resident/environment)",

@@ -4,50 +4,68 @@
 #import bind/launch
 
 @group(0) @binding(19) var<uniform> settings: PathSettings;
-// Records of all kinds, at the offsets in `launch`.
+// Records of all kinds, at the offsets in `launch`: first those that a scene has few of, then those of meshes and motions.
 @group(0) @binding(20) var<storage, read> records: array<vec4u>;
+#ifdef UNIFORM_RECORDS
+// The first of them once more.
+@group(0) @binding(30) var<uniform> few_records: array<vec4u, FEW_RECORDS>;
+#endif
 // Majorants of every medium's scaled extinction, cell by cell; then the environment map's table: cumulative
 // probabilities of its rows, of each row's columns, and the weights of its texels; then those of textured area lights,
 // which are the same without weights; then the coats of plastics.
 @group(0) @binding(21) var<storage, read> bounds: array<f32>;
 
-fn rows_record(at: u32) -> Rows {
-    return Rows(float_record(at), float_record(at + 1u), float_record(at + 2u));
+// A part of the records that a scene has few of.
+fn few_record(at: u32) -> vec4u {
+#ifdef UNIFORM_RECORDS
+    return few_records[at];
+#else
+    return records[at];
+#endif
 }
 
+fn few_floats(at: u32) -> vec4f {
+    return bitcast<vec4f>(few_record(at));
+}
+
+fn few_rows(at: u32) -> Rows {
+    return Rows(few_floats(at), few_floats(at + 1u), few_floats(at + 2u));
+}
+
+// A part of the others.
 fn float_record(at: u32) -> vec4f {
     return bitcast<vec4f>(records[at]);
 }
 
 // The number of shapes that rays are tested against in turn.
 fn single_count() -> u32 {
-    return records[launch.singles_at].x;
+    return few_record(launch.singles_at).x;
 }
 
 // The number of one of them among all surfaces.
 fn single_record(index: u32) -> u32 {
-    return records[launch.singles_at + ((index + 1u) >> 2u)][(index + 1u) & 3u];
+    return few_record(launch.singles_at + ((index + 1u) >> 2u))[(index + 1u) & 3u];
 }
 
 fn volume_record(index: u32) -> Volume {
     let at = launch.volumes_at + 5u * index;
-    let rest = records[at + 4u];
-    return Volume(rows_record(at), records[at + 3u], rest.x, rest.y, rest.z, rest.w);
+    let rest = few_record(at + 4u);
+    return Volume(few_rows(at), few_record(at + 3u), rest.x, rest.y, rest.z, rest.w);
 }
 
 fn medium_record(index: u32) -> Medium {
     let at = launch.media_at + 8u * index;
-    let low = records[at + 3u];
-    let high = records[at + 4u];
-    let volumes = records[at + 6u];
-    let rest = records[at + 7u];
+    let low = few_record(at + 3u);
+    let high = few_record(at + 4u);
+    let volumes = few_record(at + 6u);
+    let rest = few_record(at + 7u);
     return Medium(
-        rows_record(at),
+        few_rows(at),
         bitcast<vec3f>(low.xyz),
         low.w,
         bitcast<vec3f>(high.xyz),
         high.w,
-        records[at + 5u],
+        few_record(at + 5u),
         volumes.x,
         volumes.y,
         volumes.z,
@@ -60,17 +78,17 @@ fn medium_record(index: u32) -> Medium {
 }
 
 fn phase_record(index: u32) -> Phase {
-    let words = records[launch.phases_at + index];
+    let words = few_record(launch.phases_at + index);
     return Phase(words.x, words.y, words.z, words.w);
 }
 
 fn surface_record(index: u32) -> Surface {
     let at = launch.surfaces_at + 8u * index;
-    let first = records[at + 6u];
-    let rest = records[at + 7u];
+    let first = few_record(at + 6u);
+    let rest = few_record(at + 7u);
     return Surface(
-        rows_record(at),
-        rows_record(at + 3u),
+        few_rows(at),
+        few_rows(at + 3u),
         first.x,
         first.y,
         first.z,
@@ -116,8 +134,8 @@ fn around_value(index: u32) -> u32 {
 
 fn distance_grid_record(index: u32) -> DistanceGrid {
     let at = launch.distance_grids_at + 2u * index;
-    let size = records[at];
-    let rest = records[at + 1u];
+    let size = few_record(at);
+    let rest = few_record(at + 1u);
     return DistanceGrid(size.xyz, size.w, rest.x, rest.y);
 }
 
@@ -132,14 +150,14 @@ fn distance_value(index: u32) -> f32 {
 
 fn light_record(index: u32) -> Light {
     let at = launch.lights_at + 9u * index;
-    let first = records[at + 5u];
-    let second = records[at + 6u];
-    let third = records[at + 7u];
-    let rest = records[at + 8u];
+    let first = few_record(at + 5u);
+    let second = few_record(at + 6u);
+    let third = few_record(at + 7u);
+    let rest = few_record(at + 8u);
     return Light(
-        float_record(at),
-        float_record(at + 1u),
-        rows_record(at + 2u),
+        few_floats(at),
+        few_floats(at + 1u),
+        few_rows(at + 2u),
         first.x,
         first.y,
         first.z,
@@ -167,15 +185,15 @@ fn emissive_triangle_record(index: u32) -> EmissiveTriangle {
 
 fn bsdf_record(index: u32) -> Bsdf {
     let at = launch.bsdfs_at + 2u * index;
-    let sides = records[at];
-    return Bsdf(sides.xy, sides.zw, records[at + 1u].x, 0u, 0u, 0u);
+    let sides = few_record(at);
+    return Bsdf(sides.xy, sides.zw, few_record(at + 1u).x, 0u, 0u, 0u);
 }
 
 fn leaf_record(index: u32) -> Leaf {
     let at = launch.leaves_at + 4u * index;
-    let first = records[at];
-    let rest = records[at + 1u];
-    let bump_scale = float_record(at + 3u).x;
+    let first = few_record(at);
+    let rest = few_record(at + 1u);
+    let bump_scale = few_floats(at + 3u).x;
     return Leaf(
         first.x,
         first.y,
@@ -185,7 +203,7 @@ fn leaf_record(index: u32) -> Leaf {
         rest.y,
         rest.z,
         rest.w,
-        float_record(at + 2u),
+        few_floats(at + 2u),
         bump_scale,
         0u,
         0u,
@@ -194,30 +212,30 @@ fn leaf_record(index: u32) -> Leaf {
 }
 
 fn factor_record(index: u32) -> Factor {
-    let words = records[launch.factors_at + index];
+    let words = few_record(launch.factors_at + index);
     return Factor(words.x, words.y, vec2u(0u));
 }
 
 fn texture_record(index: u32) -> Texture {
     let at = launch.textures_at + 4u * index;
-    let to_uv = array<vec4f, 2>(float_record(at), float_record(at + 1u));
-    let first = records[at + 2u];
-    let rest = records[at + 3u];
+    let to_uv = array<vec4f, 2>(few_floats(at), few_floats(at + 1u));
+    let first = few_record(at + 2u);
+    let rest = few_record(at + 3u);
     return Texture(to_uv, first.x, first.y, first.z, first.w, rest.xy, rest.z, rest.w);
 }
 
 // A parameter.
 fn parameter_slot(index: u32) -> Slot {
-    let words = records[launch.parameters_at + index];
+    let words = few_record(launch.parameters_at + index);
     return Slot(words.x, words.y, i32(words.z), 0u);
 }
 
 // Address of a parameter's first entry.
 fn parameter_first(index: u32) -> u32 {
-    return records[launch.parameters_at + index].x;
+    return few_record(launch.parameters_at + index).x;
 }
 
 // Whether a parameter is optimised.
 fn parameter_tuned(index: u32) -> bool {
-    return records[launch.parameters_at + index].y == 1u;
+    return few_record(launch.parameters_at + index).y == 1u;
 }

@@ -529,6 +529,9 @@ const REFERENCE_FLOAT: u32 = 3u;
 // Addresses of the second buffer of parameters begin here.
 const SECOND_BANK: u32 = 0x80000000u;
 
+// The most records, in vectors, that are read from a uniform buffer.
+const FEW_RECORDS: u32 = 4096u;
+
 // A parameter: the address of its first entry among the values, whether it is optimised, and binary digits by which sums
 // in whole numbers are finer than the launch's.
 struct Slot {

@@ -36,11 +36,19 @@ fn text(filter: &str, border: bool) -> String {
     )
 }
 
-/// What the first view of a scene shows, an image, and gradients.
+/// What the first view of a scene shows, an image, and gradients by all its parameters.
 pub(super) fn outcome(device: &mut dyn Device, text: &str) -> Outcome {
+    outcome_by(device, text, |_| true)
+}
+
+/// The same with gradients by those parameters alone whose path is `sought`.
+pub(super) fn outcome_by(device: &mut dyn Device, text: &str, sought: impl Fn(&str) -> bool) -> Outcome {
     let scene = scene::parse(text, Path::new("looked_at.json")).unwrap_or_else(|e| panic!("{e}"));
     let setup = Setup::new(&scene, &gradcheck::Options::default()).expect("the scene is sound");
-    let (mut resident, params) = (setup.resident, setup.params);
+    let (mut resident, mut params) = (setup.resident, setup.params);
+    for parameter in params.parameters.iter_mut().filter(|p| !sought(&p.path)) {
+        parameter.tuning = None;
+    }
     resident.set_constant_reference([0.3, 0.4, 0.2]);
     let table = PixelTable::new(&resident.sensors, &[0]).expect("few pixels");
     let batch = Batch { table, drawn: None };

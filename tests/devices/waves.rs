@@ -4,7 +4,7 @@ use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::{DispatchSize, Options};
 
 use super::gpu;
-use super::looked_at::outcome;
+use super::looked_at::{outcome, outcome_by};
 use super::worlds::compare;
 
 /// Painted sheets and a ball under a panel that rays are tested against in turn, a sheet in its way, before this background.
@@ -25,17 +25,47 @@ fn text(max_depth: u32, background: &str) -> String {
     )
 }
 
+/// A map behind the world.
+const SKY: &str =
+    r#""sky": {"type": "envmap", "data": {"resolution": [6, 4], "value": [0.5, 0.6, 0.7]}, "scale": 0.7},"#;
+
 /// With nothing behind the world the last edge meets the panel or counts for nothing; before a map it meets that, too; and
 /// paths of one edge see what shines and no more.
 #[test]
 fn waves_are_the_paths_of_the_cpu() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
-    let sky = r#""sky": {"type": "envmap", "data": {"resolution": [6, 4], "value": [0.5, 0.6, 0.7]}, "scale": 0.7},"#;
-    for (max_depth, background) in [(4, ""), (3, sky), (1, sky)] {
+    for (max_depth, background) in [(4, ""), (3, SKY), (1, SKY)] {
         let text = text(max_depth, background);
         let (cpu, gpu) = (outcome(&mut Cpu::new(), &text), outcome(&mut gpu, &text));
         compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{max_depth} edges, {background}: {e}"));
     }
+}
+
+/// Paths that leave the world at once send derivatives to the map alone: without it all others have the same bits.
+#[test]
+fn what_paths_meet_at_once_is_left_out_where_no_light_is_sought() {
+    let options = Options {
+        deterministic: true,
+        ..Options::default()
+    };
+    let Some(mut gpu) = gpu(options) else { return };
+    let text = text(3, SKY);
+    let all = outcome(&mut gpu, &text);
+    let but_sky = outcome_by(&mut gpu, &text, |path| !path.starts_with("sky"));
+    let (mut held, mut left_out) = (0, 0);
+    for ((name, all), (_, found)) in all.iter().zip(&but_sky) {
+        if name.starts_with("gradient of sky") {
+            assert!(
+                all.iter().any(|d| *d != 0.0) && found.iter().all(|d| *d == 0.0),
+                "{name}"
+            );
+            left_out += 1;
+        } else {
+            assert!(all == found, "{name}: other bits");
+            held += 1;
+        }
+    }
+    assert!(held > 4 && left_out == 2, "{held} {left_out}");
 }
 
 #[test]

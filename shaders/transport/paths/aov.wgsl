@@ -47,5 +47,5 @@ fn albedo(hit: Hit, direction: vec3f) -> vec3f {
     let outgoing = hit.shading * select(-1.0, 1.0, dot(direction, hit.normal) < 0.0);
     var at = interaction_new(hit, -outgoing);
     at.smooth_normal = true;
-    return bsdf_eval(at, to_local(at, outgoing)).value * 3.14159265;
+    return bsdf_eval(at, choice(at), LOBE_SMOOTH, 0u, to_local(at, outgoing)).value * 3.14159265;
 }

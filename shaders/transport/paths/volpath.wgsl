@@ -126,6 +126,14 @@ fn escape(path: ptr<function, Path>) {
     if scene.background == BACKGROUND_NONE || ((*path).depth == 0u && settings.hide_emitters == 1u) {
         return;
     }
+#ifndef MOVES
+    // Of what a path from the camera meets at once, there is nothing to derive but the light itself.
+    let at_once = !MEDIA && settings.surfaces_only == 1u && (*path).depth == 0u;
+    if mode != PRIMAL && at_once && !sky_is_wanted() {
+        (*path).count += 1u;
+        return;
+    }
+#endif
     var weight = path_norm(path);
     if path_competes(path) && ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {
         weight *= mis((*path).pdf, envmap_pdf((*path).direction));
@@ -167,6 +175,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
     let on_surface = SCATTERING_SURFACES && ((*vertex).on_surface || !MEDIA);
     var index = 0u;
     var blend = vec4f(0.0);
+    var chances: Choice;
     var p = (*vertex).p;
     var lights = settings.lights > 0u;
     // At the end of a path, light may still pass straight through a surface.
@@ -175,6 +184,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
         ends = (*path).depth >= settings.max_depth;
         lights = lights && ((*vertex).at.flags & BSDF_SMOOTH) != 0u && !ends;
         p = leave((*vertex).at.hit, -incoming);
+        chances = choice((*vertex).at);
     } else {
         let medium = medium_record((*path).medium);
         index = medium.phase;
@@ -195,7 +205,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
                 continue;
             }
         } else if on_surface {
-            sampled = bsdf_sample((*vertex).at, sampler);
+            sampled = bsdf_sample((*vertex).at, chances, sampler);
             if !sampled.lit || (ends && sampled.lobe != LOBE_STRAIGHT) {
                 return false;
             }
@@ -213,7 +223,8 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
             if turn == 0u {
                 wo = to_local((*vertex).at, outgoing);
             }
-            let found = bsdf_eval((*vertex).at, wo);
+            let lobe = select(sampled.lobe, LOBE_SMOOTH, turn == 0u);
+            let found = bsdf_eval((*vertex).at, chances, lobe, sampled.leaf, wo);
             value = found.value;
             pdf = found.pdf;
             if turn == 1u {

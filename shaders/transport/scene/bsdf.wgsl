@@ -93,8 +93,8 @@ fn is_lambertian(leaf: Leaf) -> bool {
     return leaf.kind == LEAF_DIFFUSE && leaf.relief == NONE;
 }
 
-// The value of a leaf's smooth lobes, and their pdf.
-fn leaf_eval(leaf: Leaf, at: Interaction, wo: vec3f) -> BsdfValue {
+// The value of a leaf's lobe for the local direction `wo`: of the smooth lobes with their pdf, of another its factor.
+fn leaf_eval(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f) -> BsdfValue {
     let faced = facing(leaf, at);
     let seen = facing_see(faced, leaf, wo);
     if !seen.lit {
@@ -104,8 +104,18 @@ fn leaf_eval(leaf: Leaf, at: Interaction, wo: vec3f) -> BsdfValue {
         let reflectance = texture_value(leaf.first_texture, at.hit.point);
         return BsdfValue(diffuse_eval(reflectance, seen.wo), diffuse_pdf(seen.wo));
     }
+#ifdef DISCRETE
+    if leaf.kind == LEAF_NULL {
+        return BsdfValue(vec3f(select(seen.factor, 0.0, lobe == LOBE_SMOOTH)), 0.0);
+    }
+#endif
 #ifdef MODELS
     let v = leaf_values(leaf, at.hit.point);
+#ifdef DISCRETE
+    if lobe != LOBE_SMOOTH {
+        return BsdfValue(model_discrete(leaf, v, faced.wi, lobe) * seen.factor, 0.0);
+    }
+#endif
     let value = model_eval(leaf, v, faced.wi, seen.wo) * seen.factor;
     return BsdfValue(value, model_pdf(leaf, v, faced.wi, seen.wo));
 #else
@@ -113,35 +123,19 @@ fn leaf_eval(leaf: Leaf, at: Interaction, wo: vec3f) -> BsdfValue {
 #endif
 }
 
-#ifdef DISCRETE
-
-// The factor of a leaf's lobe that is not smooth, which sends light along the local direction `wo`.
-fn leaf_discrete(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f) -> vec3f {
-#ifdef MODELS
-    let faced = facing(leaf, at);
-    let seen = facing_see(faced, leaf, wo);
-    if !seen.lit {
-        return vec3f(0.0);
-    }
-    if leaf.kind != LEAF_NULL {
-        return model_discrete(leaf, leaf_values(leaf, at.hit.point), faced.wi, lobe) * seen.factor;
-    }
-    return vec3f(seen.factor);
-#else
-    return vec3f(1.0);
-#endif
-}
-
-#endif
-
-// The value for the local direction `wo` over the smooth lobes, and the pdf with which bsdf_sample draws that direction.
-fn bsdf_eval(at: Interaction, wo: vec3f) -> BsdfValue {
-    let chances = choice(at);
+// The value for the local direction `wo`: over the smooth lobes, with the pdf with which bsdf_sample draws that direction; or of
+// a lobe of one leaf that is not smooth, without.
+fn bsdf_eval(at: Interaction, chances: Choice, lobe: u32, sampled_leaf: u32, wo: vec3f) -> BsdfValue {
     var sum = BsdfValue(vec3f(0.0), 0.0);
     for (var i = 0u; i < at.leaves.y; i++) {
+#ifdef DISCRETE
+        if lobe != LOBE_SMOOTH && i != sampled_leaf {
+            continue;
+        }
+#endif
         let leaf = leaf_record(at.leaves.x + i);
         let weight = leaf_weight(leaf, at.hit.point);
-        let found = leaf_eval(leaf, at, wo);
+        let found = leaf_eval(leaf, at, lobe, wo);
         sum.value += found.value * weight;
         sum.pdf += choice_probability(chances, weight, at.leaves.y) * found.pdf;
     }
@@ -149,9 +143,9 @@ fn bsdf_eval(at: Interaction, wo: vec3f) -> BsdfValue {
 }
 
 // Samples a leaf, then a direction.
-fn bsdf_sample(at: Interaction, sampler: ptr<function, Sampler>) -> BsdfSample {
+fn bsdf_sample(at: Interaction, chances: Choice, sampler: ptr<function, Sampler>) -> BsdfSample {
     var sampled = BsdfSample(at.incoming, -at.wi, 1.0, 0u, LOBE_STRAIGHT, 1.0, false);
-    if !choose_leaf(at, sampler, &sampled) {
+    if !choose_leaf(at, chances, sampler, &sampled) {
         return sampled;
     }
     let leaf = leaf_record(at.leaves.x + sampled.leaf);
@@ -196,11 +190,10 @@ fn leaf_sample(leaf: Leaf, at: Interaction, sampler: ptr<function, Sampler>) -> 
 }
 
 // Chooses a leaf with its probability; false if there is none.
-fn choose_leaf(at: Interaction, sampler: ptr<function, Sampler>, sampled: ptr<function, BsdfSample>) -> bool {
+fn choose_leaf(at: Interaction, chances: Choice, sampler: ptr<function, Sampler>, sampled: ptr<function, BsdfSample>) -> bool {
     if at.leaves.y < 2u {
         return at.leaves.y == 1u;
     }
-    let chances = choice(at);
     var left = sampler_draw(sampler);
     var found = false;
     for (var i = 0u; i < at.leaves.y; i++) {
@@ -219,15 +212,9 @@ fn choose_leaf(at: Interaction, sampler: ptr<function, Sampler>, sampled: ptr<fu
     return found;
 }
 
-// What a sample of this pdf or probability multiplies the path's throughput by: the value of its lobe over it. `value` is
-// that of the smooth lobes.
+// What a sample of this pdf or probability multiplies the path's throughput by: the value of its lobe over it.
 fn bsdf_weight(at: Interaction, sampled: BsdfSample, value: vec3f, pdf: f32) -> vec3f {
     let leaf = leaf_record(at.leaves.x + sampled.leaf);
-#ifdef DISCRETE
-    if sampled.lobe != LOBE_SMOOTH {
-        return leaf_weight(leaf, at.hit.point) * leaf_discrete(leaf, at, sampled.lobe, sampled.wo) * (1.0 / pdf);
-    }
-#endif
     // The value of a diffuse leaf is its pdf times the reflectance.
     if leaf.factors == 0u && is_lambertian(leaf) {
         return texture_value(leaf.first_texture, at.hit.point);
@@ -248,7 +235,7 @@ fn null_transmission(at: Interaction) -> vec3f {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
         if leaf_is_straight(leaf) {
-            sum += leaf_weight(leaf, at.hit.point) * leaf_discrete(leaf, at, LOBE_STRAIGHT, -at.wi);
+            sum += leaf_weight(leaf, at.hit.point) * leaf_eval(leaf, at, LOBE_STRAIGHT, -at.wi).value;
         }
     }
     return sum;
@@ -271,47 +258,66 @@ fn bsdf_is_black(at: Interaction) -> bool {
 
 #ifdef REPLAY
 
-// Sends `d`, the derivative by the value of the smooth lobes for the local direction `wo`, to the textures; or, of a lobe
-// of one leaf that is not smooth, the derivative by that lobe's value.
+// Sends `d`, the derivative by bsdf_eval, to the textures.
 fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec3f) {
     for (var i = 0u; i < at.leaves.y; i++) {
-        let leaf = leaf_record(at.leaves.x + i);
 #ifdef DISCRETE
-        if lobe != LOBE_SMOOTH {
-            if i == sampled_leaf {
-                discrete_adjoint(at, leaf, lobe, wo, d);
-            }
+        if lobe != LOBE_SMOOTH && i != sampled_leaf {
             continue;
         }
 #endif
-        let faced = facing(leaf, at);
-        let seen = facing_see(faced, leaf, wo);
-        if !seen.lit {
-            continue;
-        }
-        let by_value = d * leaf_weight(leaf, at.hit.point);
-        var value = vec3f(0.0);
-        if is_lambertian(leaf) {
-            texture_adjoint(stencil(leaf.first_texture, at.hit.point), diffuse_adjoint(seen.wo, by_value));
-            value = diffuse_eval(texture_value(leaf.first_texture, at.hit.point), seen.wo);
-        } else {
+        leaf_adjoint(leaf_record(at.leaves.x + i), at, lobe, wo, d);
+    }
+}
+
+// Sends `d`, the derivative by leaf_eval times the leaf's weight, to the textures.
+fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
+    let faced = facing(leaf, at);
+    let seen = facing_see(faced, leaf, wo);
+    if !seen.lit {
+        return;
+    }
+    let by_value = d * leaf_weight(leaf, at.hit.point);
+    // The value of leaf_eval before what the relief shadows, and the derivatives by turning the directions.
+    var value = vec3f(0.0);
+    var by_turning = vec3f(0.0);
+    if is_lambertian(leaf) {
+        texture_adjoint(stencil(leaf.first_texture, at.hit.point), diffuse_adjoint(seen.wo, by_value));
+        value = diffuse_eval(texture_value(leaf.first_texture, at.hit.point), seen.wo);
+#ifdef DISCRETE
+    } else if leaf.kind == LEAF_NULL {
+        value = vec3f(select(1.0, 0.0, lobe == LOBE_SMOOTH));
+#endif
 #ifdef MODELS
-            let v = leaf_values(leaf, at.hit.point);
-            let by_model = by_value * seen.factor;
-            values_adjoint(leaf, at.hit.point, model_eval_adjoint(leaf, v, faced.wi, seen.wo, by_model));
+    } else {
+        let v = leaf_values(leaf, at.hit.point);
+        let by_model = by_value * seen.factor;
+        var slopes: Slopes;
+        if lobe == LOBE_SMOOTH {
+            slopes = model_eval_adjoint(leaf, v, faced.wi, seen.wo, by_model);
             value = model_eval(leaf, v, faced.wi, seen.wo);
 #ifdef RELIEFS
             if relief_is_wanted(leaf, at.hit.point) {
-                let by_turning = torque(faced.wi, seen.wo, model_gradients(leaf, v, faced.wi, seen.wo, by_model));
-                facing_adjoint(faced, leaf, at, wo, by_turning, dot(by_value, value));
+                by_turning = torque(faced.wi, seen.wo, model_gradients(leaf, v, faced.wi, seen.wo, by_model));
             }
 #endif
-            value *= seen.factor;
+#ifdef DISCRETE
+        } else {
+            slopes = model_discrete_adjoint(leaf, v, faced.wi, lobe, by_model);
+            value = model_discrete(leaf, v, faced.wi, lobe);
 #endif
         }
-        if leaf.factors > 0u {
-            weight_adjoint(leaf, at.hit.point, dot(d, value));
-        }
+        values_adjoint(leaf, at.hit.point, slopes);
+#endif
+    }
+#ifdef RELIEFS
+    // Smooth glass and mirrors turn the path with their normals, which is the chain's to derive.
+    if (lobe == LOBE_SMOOTH || leaf.kind == LEAF_NULL) && relief_is_wanted(leaf, at.hit.point) {
+        facing_adjoint(faced, leaf, at, wo, by_turning, dot(by_value, value));
+    }
+#endif
+    if leaf.factors > 0u {
+        weight_adjoint(leaf, at.hit.point, dot(d, value * seen.factor));
     }
 }
 
@@ -320,40 +326,6 @@ fn bsdf_adjoint(at: Interaction, wo: vec3f, lobe: u32, sampled_leaf: u32, d: vec
 // Whether derivatives by a leaf's relief are needed.
 fn relief_is_wanted(leaf: Leaf, point: SurfacePoint) -> bool {
     return leaf.relief != NONE && parameter_tuned(stencil(leaf.relief, point).slot);
-}
-
-#endif
-
-#ifdef DISCRETE
-
-// Sends `d`, the derivative by the factor of a leaf's lobe that is not smooth times the leaf's weight, to the textures.
-// That lobe sends light along the local direction `wo`.
-fn discrete_adjoint(at: Interaction, leaf: Leaf, lobe: u32, wo: vec3f, d: vec3f) {
-#ifdef MODELS
-    let faced = facing(leaf, at);
-    let seen = facing_see(faced, leaf, wo);
-    if !seen.lit {
-        return;
-    }
-    let by_value = d * leaf_weight(leaf, at.hit.point);
-    var value = vec3f(seen.factor);
-    if leaf.kind != LEAF_NULL {
-        let v = leaf_values(leaf, at.hit.point);
-        let by_model = by_value * seen.factor;
-        values_adjoint(leaf, at.hit.point, model_discrete_adjoint(leaf, v, faced.wi, lobe, by_model));
-        value *= model_discrete(leaf, v, faced.wi, lobe);
-    }
-#ifdef RELIEFS
-    if leaf.kind == LEAF_NULL && relief_is_wanted(leaf, at.hit.point) {
-        facing_adjoint(faced, leaf, at, wo, vec3f(0.0), by_value.x + by_value.y + by_value.z);
-    }
-#endif
-#else
-    let value = vec3f(1.0);
-#endif
-    if leaf.factors > 0u {
-        weight_adjoint(leaf, at.hit.point, dot(d, value));
-    }
 }
 
 #endif
@@ -385,7 +357,7 @@ fn null_adjoint(at: Interaction, d: vec3f) {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
         if leaf_is_straight(leaf) {
-            discrete_adjoint(at, leaf, LOBE_STRAIGHT, -at.wi, d);
+            leaf_adjoint(leaf, at, LOBE_STRAIGHT, -at.wi, d);
         }
     }
 }

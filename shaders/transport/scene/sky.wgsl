@@ -18,6 +18,11 @@ fn sky_scale() -> f32 {
     return value(parameter_first(scene.env_scale_slot));
 }
 
+// Whether derivatives by the background are sought.
+fn sky_is_wanted() -> bool {
+    return launch.emitter.tuned == 1u || (scene.env_scale_slot != NONE && parameter_tuned(scene.env_scale_slot));
+}
+
 #ifdef REPLAY
 
 // Sends `d_radiance`, the derivative by sky_value.

@@ -68,7 +68,7 @@ fn value_slopes(at: Interaction, wo: vec3f, d: vec3f) -> ValueSlopes {
         sum.by.wi += turned(leaf, LEAF_TURNED, by.wi);
         sum.by.wo += turned(leaf, LEAF_TURNED, by.wo);
         if leaf.factors > 0u {
-            sum.by_uv += weight_slopes(leaf, at.hit.point, dot(d, leaf_eval(leaf, at, wo).value));
+            sum.by_uv += weight_slopes(leaf, at.hit.point, dot(d, leaf_eval(leaf, at, LOBE_SMOOTH, wo).value));
         }
     }
     return sum;

@@ -39,6 +39,8 @@ pub enum Binding {
     /// Paths that are followed together, and which of their rays the tree is searched for.
     Wave = 28,
     Queue = 29,
+    /// The records that a scene has few of, once more.
+    FewRecords = 30,
 }
 
 /// How a kernel uses a buffer.
@@ -68,7 +70,16 @@ impl Kernel {
         let is_read = |&&(binding, _): &&_| !(searches && self == Self::RenderAov && binding == Binding::Settings);
         let buffers = self.bindings_of_one().iter().filter(is_read).flat_map(with_second);
         let searched = searches.then_some((Binding::Hierarchy, Access::Search));
-        buffers.chain(searched).collect()
+        let few = self
+            .reads_few_records(dialect)
+            .then_some((Binding::FewRecords, Access::Uniform));
+        buffers.chain(searched).chain(few).collect()
+    }
+
+    /// Whether it reads the records that a scene has few of from a uniform buffer.
+    pub(super) fn reads_few_records(self, dialect: Dialect) -> bool {
+        let mut bindings = self.bindings_of_one().iter();
+        dialect.uniform_records && self.follows_paths() && bindings.any(|(binding, _)| *binding == Binding::Records)
     }
 
     /// Whether it searches the adapter's hierarchy.

@@ -100,9 +100,9 @@ impl Leaves {
         Self(all.fold(0, |all, one| all | one))
     }
 
-    /// With what moving the points of chains needs, which goes through slopes of normals and pictures.
+    /// With what moving the points of chains needs.
     fn with_chains(self) -> Self {
-        Self(self.0 | Self::CHAINS | Self::RELIEFS | Self::TANGENTS)
+        Self(self.0 | Self::CHAINS)
     }
 
     /// With what moving shapes along chains needs.
@@ -112,7 +112,7 @@ impl Leaves {
 
     /// With what moving shapes beside rough BSDFs needs.
     fn with_trails(self) -> Self {
-        Self(self.0 | Self::MOTIONS | Self::TRAILS | Self::TANGENTS)
+        Self(self.0 | Self::MOTIONS | Self::TRAILS)
     }
 
     /// What the preprocessor is told.
@@ -134,7 +134,7 @@ impl Leaves {
             .chain(has(Self::CHAINS).then_some("ENVIRONMENT_SLOPES"))
             // What changes from point to point of a surface, and what depends on directions.
             .chain(has(Self::CHAINS | Self::TRAILS).then_some("MOVES"))
-            .chain(has(Self::RELIEFS | Self::TRAILS).then_some("SLOPES"))
+            .chain(has(Self::RELIEFS | Self::CHAINS | Self::TRAILS).then_some("SLOPES"))
     }
 }
 

@@ -177,6 +177,7 @@ impl Gpu {
             banks: 1,
             views: false,
             ray_queries: false,
+            uniform_records: false,
         })?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
         let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
@@ -350,6 +351,7 @@ impl Device for Gpu {
                     &shapes,
                     self.pipelines.dialect.ray_queries,
                 )?;
+                self.pipelines.set_uniform_records(arrays.few_records.is_some());
                 let in_waves = self.options.waves && !self.pipelines.dialect.ray_queries;
                 let waves = (in_waves && waves::serve(&scene, &self.context.summary))
                     .then(|| Waves::new(&self.context))

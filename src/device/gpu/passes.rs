@@ -461,6 +461,7 @@ impl Gpu {
                 (Binding::Records, &arrays.records),
                 (Binding::Bounds, &arrays.bounds),
             ]);
+            buffers.extend(arrays.few_records.iter().map(|few| (Binding::FewRecords, few)));
             buffers.extend(waves.iter().flat_map(Waves::buffers));
         }
         buffers

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::Gpu;
-use super::adapters::AdapterSummary;
+use super::adapters::{AdapterKind, AdapterSummary};
 use super::contents::has_shapes_in_tree;
 use super::context::Context;
 use super::hierarchy::Hierarchy;
@@ -27,6 +27,9 @@ const FAR: f32 = 1e30;
 /// Texels of a cell of majorants that an invocation looks at; larger cells, those of media that repeat, are left to the
 /// host.
 const CELL_TEXELS: usize = 1 << 12;
+
+/// The most records, in units of 16 bytes, that are read from a uniform buffer: as many as every adapter's hold.
+const FEW_RECORDS: u32 = 1 << 12;
 
 /// Where the kinds of records begin, in units of 16 bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,6 +73,8 @@ pub(super) struct PathPasses {
 pub(super) struct PathArrays {
     pub record: wgpu::Buffer,
     pub records: wgpu::Buffer,
+    /// The records that the scene has few of, where shaders read those from a uniform buffer.
+    pub few_records: Option<wgpu::Buffer>,
     pub places: Places,
     /// Majorants of all media, the sampling tables of lights, then the coats of plastics.
     pub bounds: wgpu::Buffer,
@@ -100,12 +105,21 @@ impl PathArrays {
         let (packed, places) = pack(scene, plan, shapes, &Motions::default());
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
+        // Mesa's software driver reads a uniform buffer without a loop over the lanes, and compiles that in a fraction of the time.
+        let few_records = match context.summary.kind == AdapterKind::Software && places.nodes <= FEW_RECORDS {
+            true => Some(context.uniform("few records", 16 * u64::from(FEW_RECORDS))?),
+            false => None,
+        };
+        if let Some(buffer) = &few_records {
+            context.upload(buffer, 0, few(&packed, &places));
+        }
         let environment_at = scene.majorants();
         let coats_at = environment_at + scene.sampling_tables_len(common);
         let floats = coats_at + COAT_FLOATS * scene.bsdfs.coats();
         Ok(Self {
             record,
             records,
+            few_records,
             places,
             bounds: context.storage("bounds", 4 * floats as u64)?,
             environment_at: environment_at as u32,
@@ -130,6 +144,9 @@ impl PathArrays {
         if packed.0.len() as u64 > self.records.size() {
             self.records = context.storage("records", packed.0.len() as u64)?;
         }
+        if let Some(buffer) = &self.few_records {
+            context.upload(buffer, 0, few(&packed, &places));
+        }
         self.places = places;
         context.upload(&self.records, 0, &packed.0);
         context.upload(&self.record, 0, bytemuck::bytes_of(&scene.settings));
@@ -141,14 +158,18 @@ impl PathArrays {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> u64 {
-        [&self.record, &self.records, &self.bounds]
-            .map(wgpu::Buffer::size)
-            .iter()
-            .sum()
+        let all = [&self.record, &self.records, &self.bounds];
+        all.into_iter().chain(&self.few_records).map(wgpu::Buffer::size).sum()
     }
 }
 
-/// All records of a scene, and where each kind begins.
+/// Those records that a scene has few of.
+fn few<'a>(packed: &'a Packed, places: &Places) -> &'a [u8] {
+    &packed.0[..16 * places.nodes as usize]
+}
+
+/// All records of a scene, and where each kind begins: first those that it has few of, whose number does not change, then those
+/// from the hierarchy's nodes on.
 fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Motions) -> (Packed, Places) {
     let mut packed = Packed::default();
     let media: Vec<MediumRecord> = scene.media.iter().map(finite).collect();
@@ -179,11 +200,12 @@ fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Moti
         factors: packed.add(&scene.bsdfs.factors),
         textures: packed.add(&scene.bsdfs.textures),
         parameters: packed.add(&parameters),
+        distance_grids: packed.add(&scene.distances.grids),
+        singles: packed.add(&in_groups::<u32, 4>(&singles)),
         nodes: packed.add(&scene.bvh.nodes),
         blocks: packed.add(&scene.bvh.blocks),
         corners: packed.add(&scene.corners),
         emissive_triangles: packed.add(&scene.emissive_triangles),
-        distance_grids: packed.add(&scene.distances.grids),
         distances: packed.add(&distances),
         rooms: packed.add(&rooms),
         motions: packed.add(&motions.of_surfaces),
@@ -191,7 +213,6 @@ fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Moti
         light_motions: packed.add(&motions.of_lights),
         sensor_motions: packed.add(&motions.of_sensors),
         around: packed.add(&in_groups::<u32, 4>(&motions.around)),
-        singles: packed.add(&in_groups::<u32, 4>(&singles)),
     };
     (packed, places)
 }
@@ -384,7 +405,13 @@ impl Gpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::gpu::AdapterKind;
+
+    /// The twin of shaders, which this module alone sees.
+    #[test]
+    fn shaders_know_how_many_records_are_few() {
+        let declared = format!("const FEW_RECORDS: u32 = {FEW_RECORDS}u;");
+        assert!(include_str!("../../../shaders/common/layout.wgsl").contains(&declared));
+    }
 
     #[test]
     fn a_refusal_names_the_largest_part_and_the_limit() {

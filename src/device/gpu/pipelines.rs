@@ -94,6 +94,14 @@ impl Pipelines {
         }
     }
 
+    /// Follows whether records are read from a uniform buffer: where that changes, what follows paths is compiled anew.
+    pub(super) fn set_uniform_records(&mut self, uniform_records: bool) {
+        if uniform_records != self.dialect.uniform_records {
+            self.dialect.uniform_records = uniform_records;
+            self.compiled.retain(|kernel, _| !kernel.follows_paths());
+        }
+    }
+
     /// Follows whether cameras are refined: where that changes, the replay of a field is compiled anew.
     pub(super) fn set_views(&mut self, views: bool) {
         if views != self.dialect.views {

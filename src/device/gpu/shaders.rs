@@ -212,10 +212,13 @@ pub struct Dialect {
     pub views: bool,
     /// Whether the adapter finds what rays meet by its own hierarchy.
     pub ray_queries: bool,
+    /// Whether the records that a scene has few of are read from a uniform buffer.
+    pub uniform_records: bool,
 }
 
 impl Dialect {
-    /// Sums of this kind, without subgroups, one buffer of parameters, cameras that are known, and our own hierarchy.
+    /// Sums of this kind, without subgroups, one buffer of parameters, cameras that are known, our own hierarchy, and all records in
+    /// one buffer.
     pub fn plain(accumulation: Accumulation) -> Self {
         Self {
             accumulation,
@@ -223,6 +226,7 @@ impl Dialect {
             banks: 1,
             views: false,
             ray_queries: false,
+            uniform_records: false,
         }
     }
 
@@ -233,17 +237,18 @@ impl Dialect {
             Accumulation::FixedPoint,
             Accumulation::FixedPoint64,
         ];
-        let others = (0..16).map(|bits| [0, 1, 2, 3].map(|bit| bits >> bit & 1 == 1));
+        let others = (0..32).map(|bits| [0, 1, 2, 3, 4].map(|bit| bits >> bit & 1 == 1));
         accumulations.into_iter().flat_map(move |accumulation| {
-            others
-                .clone()
-                .map(move |[subgroups, two_banks, views, ray_queries]| Self {
+            others.clone().map(
+                move |[subgroups, two_banks, views, ray_queries, uniform_records]| Self {
                     accumulation,
                     subgroups,
                     banks: if two_banks { 2 } else { 1 },
                     views,
                     ray_queries,
-                })
+                    uniform_records,
+                },
+            )
         })
     }
 }
@@ -350,6 +355,9 @@ impl Kernel {
         }
         if self.searches(dialect) {
             defines.push("RAY_QUERIES");
+        }
+        if self.reads_few_records(dialect) {
+            defines.push("UNIFORM_RECORDS");
         }
         defines
     }

@@ -12,6 +12,14 @@ pub fn sky_value<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, d: [f32
     color(scene, fields, d) * Rgb::splat(scale(scene, fields))
 }
 
+/// Whether derivatives by the background are sought.
+#[inline]
+pub fn sky_is_wanted<N: Number, S: Sink<N>>(scene: &SceneView, sink: &S) -> bool {
+    [scene.background, scene.common.env_scale_slot]
+        .iter()
+        .any(|slot| *slot != NONE && sink.wants(*slot))
+}
+
 /// Sends `d_radiance`, the derivative by [`sky_value`].
 #[inline]
 pub fn sky_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(

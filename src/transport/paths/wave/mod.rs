@@ -26,6 +26,7 @@ use crate::transport::scene::bsdf::textures;
 use crate::transport::scene::light::Drawn;
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::Hit;
+use crate::transport::scene::sky::sky_is_wanted;
 use alone::Alone;
 use block::{Block, Kind, Lanes3, Vertices};
 use edges::{Edges, Paths, Shadows, Zeros};
@@ -173,15 +174,13 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             (record.slot != NONE && sink.wants(record.slot))
                 || record.texture != NONE && slots(record.texture).any(|slot| sink.wants(slot))
         };
-        let of_sky = [scene.background, scene.common.env_scale_slot];
         room.clear();
         if room.sides.is_empty() {
             room.sides = scene.bsdfs.iter().map(|record| sides(scene, record, &sink)).collect();
         }
         Self {
             lamps: Lamps::new(scene, fields),
-            lights_wanted: scene.lights.iter().any(of_light)
-                || of_sky.iter().any(|slot| *slot != NONE && sink.wants(*slot)),
+            lights_wanted: scene.lights.iter().any(of_light) || sky_is_wanted(scene, &sink),
             keeps: true,
             scene,
             fields,
