@@ -305,6 +305,7 @@ fn constant(module: &naga::Module, name: &str) -> f64 {
 fn constants_agree() {
     let (walk, _) = module(Kernel::Backpropagate, Accumulation::FloatAtomic);
     for (name, value) in [
+        ("FEW_RECORDS", records::FEW_RECORDS),
         ("DENSITY_RELU", layout::density::RELU),
         ("DENSITY_SOFTPLUS", layout::density::SOFTPLUS),
         ("DENSITY_EXP", layout::density::EXP),

@@ -68,6 +68,21 @@ pub(super) fn outcome_by(device: &mut dyn Device, text: &str, sought: impl Fn(&s
     outcome
 }
 
+/// As all adapters but software ones read them.
+#[test]
+fn records_in_storage_have_the_same_bits() {
+    let run = |uniform_records| {
+        let options = Options {
+            deterministic: true,
+            uniform_records,
+            ..Options::default()
+        };
+        gpu(options).map(|mut gpu| outcome(&mut gpu, &text(r#"{"type": "box"}"#, false)))
+    };
+    let Some(in_storage) = run(false) else { return };
+    assert!(run(true) == Some(in_storage), "other bits");
+}
+
 #[test]
 fn devices_show_the_same() {
     let Some(mut gpu) = gpu(Options::default()) else { return };

@@ -25,6 +25,7 @@ const WHOLE: Options = Options {
     subgroups: true,
     ray_queries: false,
     waves: true,
+    uniform_records: true,
     dispatch_size: None,
     bank: None,
 };

@@ -1,4 +1,4 @@
-//! Tests of the loop with a mock device that records its calls.
+//! The loop, on a device that records its calls, and its parts on the CPU.
 
 mod growth;
 mod parts;
@@ -17,16 +17,14 @@ use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{Job, Report, Run};
 use prbopt::output::checkpoint::Checkpoint;
 use prbopt::output::progress::{Progress, Style};
-use prbopt::output::run_folder::Opening;
-use prbopt::output::run_folder::RunFolder;
+use prbopt::output::run_folder::{Opening, RunFolder};
 use prbopt::params::{Kind, ParamSet, Shape, Tuning};
 use prbopt::resident::Resident;
 use prbopt::resident::layout::SensorRecord;
 use prbopt::scene::{
-    Array, BatchRule, Decay, DensityActivation, MomentRule, OutputRule, Penalty, RadianceField, References,
-    Regularizer, Schedule, Sensor, Source, Stage,
+    Array, BatchRule, Decay, DensityActivation, MomentRule, Optimize, OutputRule, Penalty, RadianceField, References,
+    Regularizer, Scene, Schedule, Sensor, Source, Stage,
 };
-use prbopt::scene::{Optimize, Scene};
 
 /// A mock device: keeps parameters and moments, and records its calls.
 struct Diary {

@@ -216,14 +216,16 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
         var origin = p;
         var medium = (*path).medium;
         var wo = vec3f(0.0);
+        var lobe = LOBE_SMOOTH;
         if on_surface {
             origin = leave((*vertex).at.hit, outgoing);
             medium = medium_in((*vertex).at, outgoing, medium);
-            wo = sampled.wo;
             if turn == 0u {
                 wo = to_local((*vertex).at, outgoing);
+            } else {
+                wo = sampled.wo;
+                lobe = sampled.lobe;
             }
-            let lobe = select(sampled.lobe, LOBE_SMOOTH, turn == 0u);
             let found = bsdf_eval((*vertex).at, chances, lobe, sampled.leaf, wo);
             value = found.value;
             pdf = found.pdf;
@@ -261,7 +263,6 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
 #ifdef REPLAY
         if mode == REPLAY {
             if on_surface {
-                let lobe = select(sampled.lobe, LOBE_SMOOTH, turn == 0u);
                 bsdf_adjoint((*vertex).at, wo, lobe, sampled.leaf, lit.by_value);
 #ifdef CHAINS
                 if turn == 0u {

@@ -311,7 +311,7 @@ fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
 #endif
     }
 #ifdef RELIEFS
-    // Smooth glass and mirrors turn the path with their normals, which is the chain's to derive.
+    // The normals of smooth glass and mirrors turn the path: those derivatives go along chains.
     if (lobe == LOBE_SMOOTH || leaf.kind == LEAF_NULL) && relief_is_wanted(leaf, at.hit.point) {
         facing_adjoint(faced, leaf, at, wo, by_turning, dot(by_value, value));
     }

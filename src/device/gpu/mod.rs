@@ -70,6 +70,8 @@ pub struct Options {
     pub ray_queries: bool,
     /// Follow paths among surfaces and triangles in waves, in kernels that take turns, where that can be done.
     pub waves: bool,
+    /// Let a software adapter read the records that a scene has few of from a uniform buffer.
+    pub uniform_records: bool,
     /// How passes are cut into dispatches; by fixed tables if None.
     pub dispatch_size: Option<DispatchSize>,
     /// Entries of the largest buffer of parameters; as many as the adapter gives if None.
@@ -86,6 +88,7 @@ impl Default for Options {
             subgroups: true,
             ray_queries: false,
             waves: true,
+            uniform_records: true,
             dispatch_size: None,
             bank: None,
         }
@@ -350,6 +353,7 @@ impl Device for Gpu {
                     plan,
                     &shapes,
                     self.pipelines.dialect.ray_queries,
+                    self.options.uniform_records,
                 )?;
                 self.pipelines.set_uniform_records(arrays.few_records.is_some());
                 let in_waves = self.options.waves && !self.pipelines.dialect.ray_queries;

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::hierarchy::Hierarchy;
 use super::motion::Motions;
 use super::plan::{Plan, mebibytes};
-use super::records::{ELEMENT_GROUP, Elements, Slot};
+use super::records::{ELEMENT_GROUP, Elements, FEW_RECORDS, Slot};
 use super::shaders::{Binding, Kernel};
 use super::waves::Waves;
 use crate::device::{DeviceError, Result};
@@ -27,9 +27,6 @@ const FAR: f32 = 1e30;
 /// Texels of a cell of majorants that an invocation looks at; larger cells, those of media that repeat, are left to the
 /// host.
 const CELL_TEXELS: usize = 1 << 12;
-
-/// The most records, in units of 16 bytes, that are read from a uniform buffer: as many as every adapter's hold.
-const FEW_RECORDS: u32 = 1 << 12;
 
 /// Where the kinds of records begin, in units of 16 bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,7 +83,8 @@ pub(super) struct PathArrays {
 
 impl PathArrays {
     /// Uploads the records of a scene whose parameters have these shapes, each tuned or not, and lie where the plan
-    /// says; `common` is what passes of every kind read. With `ray_queries` the adapter builds a hierarchy of its own.
+    /// says; `common` is what passes of every kind read. With `ray_queries` the adapter builds a hierarchy of its own; with
+    /// `uniform_records` a software adapter reads the records that the scene has few of from a uniform buffer, if one holds them.
     ///
     /// # Errors
     /// The adapter cannot hold them.
@@ -97,6 +95,7 @@ impl PathArrays {
         plan: &Plan,
         shapes: &[(Shape, bool)],
         ray_queries: bool,
+        uniform_records: bool,
     ) -> Result<Self> {
         let record = context.uniform("settings", size_of::<PathSettings>() as u64)?;
         check_fits(&record_parts(scene), &context.summary)?;
@@ -106,8 +105,12 @@ impl PathArrays {
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
         // Mesa's software driver reads a uniform buffer without a loop over the lanes, and compiles that in a fraction of the time.
-        let few_records = match context.summary.kind == AdapterKind::Software && places.nodes <= FEW_RECORDS {
-            true => Some(context.uniform("few records", 16 * u64::from(FEW_RECORDS))?),
+        let bytes = 16 * u64::from(FEW_RECORDS);
+        let is_served = context.summary.kind == AdapterKind::Software
+            && places.nodes <= FEW_RECORDS
+            && context.device.limits().max_uniform_buffer_binding_size >= bytes;
+        let few_records = match uniform_records && is_served {
+            true => Some(context.uniform("few records", bytes)?),
             false => None,
         };
         if let Some(buffer) = &few_records {
@@ -405,13 +408,6 @@ impl Gpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The twin of shaders, which this module alone sees.
-    #[test]
-    fn shaders_know_how_many_records_are_few() {
-        let declared = format!("const FEW_RECORDS: u32 = {FEW_RECORDS}u;");
-        assert!(include_str!("../../../shaders/common/layout.wgsl").contains(&declared));
-    }
 
     #[test]
     fn a_refusal_names_the_largest_part_and_the_limit() {

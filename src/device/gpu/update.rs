@@ -139,8 +139,15 @@ impl Gpu {
             Passes::Light(passes) => passes.scene.fit(&fitted),
             Passes::Paths(PathPasses { scene, arrays, .. }) => {
                 scene.fit(&self.scene, &fitted);
-                let ray_queries = self.pipelines.dialect.ray_queries;
-                *arrays = PathArrays::new(&self.context, &self.scene, scene, &self.arrays.plan, &new, ray_queries)?;
+                *arrays = PathArrays::new(
+                    &self.context,
+                    &self.scene,
+                    scene,
+                    &self.arrays.plan,
+                    &new,
+                    self.pipelines.dialect.ray_queries,
+                    self.options.uniform_records,
+                )?;
             }
         }
         self.context
