@@ -43,7 +43,6 @@ fn ray_queries_find_what_the_cpu_finds() {
 
 /// The hierarchy follows the vertices of a mesh, which steps move: images, derivatives, and both after ten iterations.
 #[test]
-#[ignore = "compiles shaders for five minutes"]
 fn ray_queries_follow_what_moves() {
     let Some(mut gpu) = searching() else { return };
     let small = moving::together(&["vertices of a smooth mesh"]);
