@@ -17,6 +17,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     }
     var path = kept_path(at, flags);
     var sampler = kept_sampler(at, flags);
+    wave_at = at;
     deferred = Deferred();
     deferred.shadow_rays = (flags >> SHADOW_RAYS_AT) & 0xffu;
     if (flags & IS_WAITING) != 0u {

@@ -40,6 +40,11 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     wave_keep(at, WAVE_COUNTER, sampler.counter.sensor);
     wave_keep(at, WAVE_COUNTER + 1u, sampler.counter.pixel);
     wave_keep(at, WAVE_COUNTER + 2u, sampler.counter.sample);
+    wave_keep_vector(at, WAVE_RADIANCE, vec3f(0.0));
+#ifdef GATHERS
+    wave_keep_vector(at, WAVE_RADIANCE_LOW, vec3f(0.0));
+    wave_keep_vector(at, WAVE_BUT_ZERO, vec3f(0.0));
     wave_keep(at, WAVE_ALL_BLOCKED, 0u);
+#endif
     keep_path(at, &path, sampler, GOES_ON);
 }

@@ -81,6 +81,21 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "in Rust in the file of the reservoir, which modules may refer to in circles",
     ),
     (
+        "transport/paths/path_state",
+        &["recall_radiance", "keep_radiance"],
+        "paths go in waves on a GPU alone",
+    ),
+    (
+        "transport/paths/vertex",
+        &["vertex_is_on_surface", "vertex_origin"],
+        "matched as an enum in Rust",
+    ),
+    (
+        "transport/scene/interaction",
+        &["local_axes"],
+        "fields in Rust; found anew here, which takes fewer registers",
+    ),
+    (
         "transport/paths/tracking",
         &["tentative_new", "tentative_next", "tentative_draw"],
         "an iterator, because WGSL has no closures",

@@ -13,6 +13,8 @@ override MEDIA: bool = true;
 override SCATTERING_SURFACES: bool = true;
 override ENVIRONMENT_MAP: bool = true;
 override BITMAPS: bool = true;
+// Whether every surface that is met is an edge of the path and casts a shadow, also one that light passes straight through.
+override SURFACES_ONLY: bool = false;
 // The kinds of shapes and of lights, a bit each.
 override SHAPES: u32 = 0xffffffffu;
 override LIGHTS: u32 = 0xffffffffu;

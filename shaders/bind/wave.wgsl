@@ -46,6 +46,9 @@ const IS_MASKED: u32 = 16u;
 const SHADOW_RAYS_AT: u32 = 8u;
 const DEPTH_AT: u32 = 16u;
 
+// The path that the invocation follows.
+var<private> wave_at: u32;
+
 // The number of paths.
 fn wave_paths() -> u32 {
     return (launch.last_pixel - launch.first_pixel) * (launch.last_sample - launch.first_sample);

@@ -281,7 +281,7 @@ fn lengthen_chain(at: Interaction, sampled: BsdfSample, weight: vec3f, d: vec3f)
     let link = &chain.links[chain.count];
     let leaf = at.leaves.x + sampled.leaf;
     (*link).lobe = sampled.lobe;
-    (*link).s = at.s;
+    (*link).s = local_axes(at).s;
     (*link).leaf = leaf;
     if sampled.lobe == LOBE_SMOOTH {
         // The weight is the reflectance.

@@ -97,7 +97,7 @@ fn sample_light(
             sent = Lit(by_logarithm.x + by_logarithm.y + by_logarithm.z, path_alive(path, d_beta * arrived));
         }
         // Without media and masks the transmittance has no derivatives.
-        if settings.surfaces_only == 1u {
+        if SURFACES_ONLY {
             break;
         }
 #endif
@@ -139,7 +139,7 @@ fn shadow(
     var through = Through(false, vec3f(1.0), vec3u(0u));
 #ifdef DEFERS
     // It is followed with those of other paths, and what it brings waits for that.
-    deferred.ray = WaveRay(origin, drawn.direction, open);
+    wave_keep_ray(wave_at, WAVE_SHADOW_RAY, WaveRay(origin, drawn.direction, open));
     deferred.shadow_rays += 1u;
     through.open = true;
     return through;
@@ -147,7 +147,8 @@ fn shadow(
     loop {
         // Find the next surface.
         let met = shadow_nearest(origin, drawn.direction, open);
-        if met.found && settings.surfaces_only == 1u {
+        if SURFACES_ONLY {
+            through.open = !met.found;
             return through;
         }
         let hit = describe(met, origin, drawn.direction, open);

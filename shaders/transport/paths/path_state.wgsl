@@ -4,6 +4,9 @@
 // gathered beside. What an adjoint gathers has twice the digits of a number, because what is left of it is divided by
 // factors that may be small (docs/method.md, section 13).
 
+#ifdef WAVE
+#import bind/wave
+#endif
 #import common/math
 #import transport/rays/camera
 #import transport/rays/sampler
@@ -128,6 +131,9 @@ fn path_add(path: ptr<function, Path>, radiance: vec3f) {
 // Adds a contribution that this many factors of zero, left out of `value`, keep from the path.
 fn path_gather(path: ptr<function, Path>, value: vec3f, zeros: vec3u) {
     let lit = select(vec3f(0.0), value, zeros == vec3u(0u));
+#ifdef WAVE
+    recall_radiance(path);
+#endif
     if mode == PRIMAL {
         (*path).radiance += lit;
     } else {
@@ -139,7 +145,32 @@ fn path_gather(path: ptr<function, Path>, value: vec3f, zeros: vec3u) {
         (*path).radiance_low = gathered.left_out;
         (*path).radiance_but_zero += select(vec3f(0.0), value, zeros == vec3u(1u));
     }
+#ifdef WAVE
+    keep_radiance(path);
+#endif
 }
+
+#ifdef WAVE
+
+// What a path of a wave gathers stays in memory but where it is needed: carried along, it would take registers from the BSDFs,
+// which decide how many paths a processor follows at once.
+fn recall_radiance(path: ptr<function, Path>) {
+    (*path).radiance = wave_vector(wave_at, WAVE_RADIANCE);
+    if mode != PRIMAL {
+        (*path).radiance_low = wave_vector(wave_at, WAVE_RADIANCE_LOW);
+        (*path).radiance_but_zero = wave_vector(wave_at, WAVE_BUT_ZERO);
+    }
+}
+
+fn keep_radiance(path: ptr<function, Path>) {
+    wave_keep_vector(wave_at, WAVE_RADIANCE, (*path).radiance);
+    if mode != PRIMAL {
+        wave_keep_vector(wave_at, WAVE_RADIANCE_LOW, (*path).radiance_low);
+        wave_keep_vector(wave_at, WAVE_BUT_ZERO, (*path).radiance_but_zero);
+    }
+}
+
+#endif
 
 // Multiplies the throughput; factors of zero are counted instead.
 fn path_multiply(path: ptr<function, Path>, factor: vec3f) {

@@ -17,10 +17,7 @@ const SEGMENTS: u32 = 16u;
 const SHADOW_RAYS: u32 = 32u;
 
 struct ReplayCache {
-#ifdef WAVE
-    // The path's number in its wave, which keeps what its segments met.
-    path: u32,
-#else
+#ifndef WAVE
     nearest: array<Nearest, SEGMENTS>,
 #endif
     // Segments and shadow rays of this walk so far.
@@ -43,13 +40,14 @@ fn replay_cache_clear() {
 
 #endif
 
+#ifndef DEFERS
 #ifdef WAVE
 
 // The same where a wave of paths has made the first walk (bind/wave.wgsl): nothing is traced.
 fn segment_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
     let at = replay_cache.segments;
     replay_cache.segments += 1u;
-    return wave_nearest(replay_cache.path, at);
+    return wave_nearest(wave_at, at);
 }
 
 fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
@@ -59,8 +57,6 @@ fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
 }
 
 #else
-
-#ifndef DEFERS
 
 // Where a path's segment first meets a surface.
 fn segment_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
@@ -82,7 +78,7 @@ fn segment_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
 
 // Where a shadow ray first meets a surface; where any surface blocks light, whether it meets one.
 fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
-    let any = settings.surfaces_only == 1u;
+    let any = SURFACES_ONLY;
 #ifdef REPLAY
     let at = replay_cache.shadow_rays;
     replay_cache.shadow_rays += 1u;

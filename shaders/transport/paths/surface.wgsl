@@ -9,7 +9,7 @@
 fn hit_bsdf(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex>) -> bool {
     let at = interaction_new(hit, (*path).direction);
     (*path).depth += 1u;
-    let straight = (at.flags & BSDF_NULL) != 0u && settings.surfaces_only == 0u;
+    let straight = (at.flags & BSDF_NULL) != 0u && !SURFACES_ONLY;
     let ends = (*path).depth >= settings.max_depth && !straight;
     if ends || bsdf_is_black(at) {
         return false;
@@ -25,7 +25,7 @@ fn turn_at(path: ptr<function, Path>, at: Interaction, sampled: BsdfSample, pdf:
     let p = leave(at.hit, sampled.direction);
     (*path).medium = medium_in(at, sampled.direction, (*path).medium);
     if sampled.lobe == LOBE_STRAIGHT {
-        if settings.surfaces_only == 1u {
+        if SURFACES_ONLY {
             (*path).continuous = false;
         } else {
             (*path).depth -= 1u;
@@ -40,6 +40,9 @@ fn turn_at(path: ptr<function, Path>, at: Interaction, sampled: BsdfSample, pdf:
 // The radiance still to come over a factor that the throughput has been multiplied by; without it where it is zero.
 // `before` are the zeros without it.
 fn by_weight(path: ptr<function, Path>, weight: vec3f, before: vec3u) -> vec3f {
+#ifdef WAVE
+    recall_radiance(path);
+#endif
     let zero = (*path).zeros > before;
     let come = (*path).radiance * (1.0 / select(weight, vec3f(1.0), zero));
     return select(come, (*path).radiance_but_zero, zero);

@@ -64,7 +64,7 @@ fn light_anchor(record: Light, number: u32) -> Anchor {
 // Remembers a scattering at a vertex in the local direction `wo`: of a drawn light in the turn 0, of the path in the turn 1.
 // `by_value` are the derivatives by the value of the BSDF, `d` those by the logarithm of its factor.
 fn leave_trail(at: Interaction, wo: vec3f, outgoing: vec3f, turn: u32, by_value: vec3f, d: vec3f) {
-    var tangent = at.s;
+    var tangent = local_axes(at).s;
     if (at.flags & BSDF_ANISOTROPIC) != 0u {
         tangent = derivatives(at.hit).dp_du;
     }

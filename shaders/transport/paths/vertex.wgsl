@@ -20,3 +20,15 @@ fn vertex_in_medium(p: vec3f) -> Vertex {
     vertex.p = p;
     return vertex;
 }
+
+fn vertex_is_on_surface(vertex: ptr<function, Vertex>) -> bool {
+    return SCATTERING_SURFACES && ((*vertex).on_surface || !MEDIA);
+}
+
+// Where a ray begins that leaves the vertex in this direction.
+fn vertex_origin(vertex: ptr<function, Vertex>, direction: vec3f) -> vec3f {
+    if vertex_is_on_surface(vertex) {
+        return leave((*vertex).at.hit, direction);
+    }
+    return (*vertex).p;
+}

@@ -128,7 +128,7 @@ fn escape(path: ptr<function, Path>) {
     }
 #ifndef MOVES
     // Of what a path from the camera meets at once, there is nothing to derive but the light itself.
-    let at_once = !MEDIA && settings.surfaces_only == 1u && (*path).depth == 0u;
+    let at_once = !MEDIA && SURFACES_ONLY && (*path).depth == 0u;
     if mode != PRIMAL && at_once && !sky_is_wanted() {
         (*path).count += 1u;
         return;
@@ -172,23 +172,21 @@ fn collide(path: ptr<function, Path>, flight: Flight) -> bool {
 // of one loop, so that the code that they share is inlined once.
 fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler: ptr<function, Sampler>) -> bool {
     let incoming = (*path).direction;
-    let on_surface = SCATTERING_SURFACES && ((*vertex).on_surface || !MEDIA);
+    let on_surface = vertex_is_on_surface(vertex);
     var index = 0u;
     var blend = vec4f(0.0);
     var chances: Choice;
-    var p = (*vertex).p;
     var lights = settings.lights > 0u;
     // At the end of a path, light may still pass straight through a surface.
     var ends = false;
     if on_surface {
         ends = (*path).depth >= settings.max_depth;
         lights = lights && ((*vertex).at.flags & BSDF_SMOOTH) != 0u && !ends;
-        p = leave((*vertex).at.hit, -incoming);
         chances = choice((*vertex).at);
     } else {
         let medium = medium_record((*path).medium);
         index = medium.phase;
-        blend = blend_weights(index, p);
+        blend = blend_weights(index, (*vertex).p);
         lights = lights && (medium.flags & MEDIUM_SEALED) == 0u;
     }
     for (var turn = select(1u, 0u, lights); turn < 2u; turn++) {
@@ -199,7 +197,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
         var value = vec3f(0.0);
         var pdf = 0.0;
         if turn == 0u {
-            drawn = light_sample(p, sampler);
+            drawn = light_sample(vertex_origin(vertex, -incoming), sampler);
             outgoing = drawn.direction;
             if !drawn.lit {
                 continue;
@@ -213,12 +211,10 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
         } else {
             outgoing = phase_sample(index, blend, incoming, sampler);
         }
-        var origin = p;
         var medium = (*path).medium;
         var wo = vec3f(0.0);
         var lobe = LOBE_SMOOTH;
         if on_surface {
-            origin = leave((*vertex).at.hit, outgoing);
             medium = medium_in((*vertex).at, outgoing, medium);
             if turn == 0u {
                 wo = to_local((*vertex).at, outgoing);
@@ -242,7 +238,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
         }
         var lit = Lit(0.0, vec3f(0.0));
         if turn == 0u {
-            lit = sample_light(path, origin, medium, drawn, value, pdf, sampler);
+            lit = sample_light(path, vertex_origin(vertex, outgoing), medium, drawn, value, pdf, sampler);
         } else if on_surface {
             let before = (*path).zeros;
 #ifdef REPLAY
@@ -258,7 +254,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
             let come = path_alive(path, adjoint.d_radiance * (*path).radiance);
             lit.by_logarithm = come.x + come.y + come.z;
 #endif
-            path_turn(path, p, p, outgoing, true, pdf);
+            path_turn(path, (*vertex).p, (*vertex).p, outgoing, true, pdf);
         }
 #ifdef REPLAY
         if mode == REPLAY {
@@ -275,11 +271,11 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
                 let by_value = select(lit.by_value, vec3f(0.0), value == vec3f(0.0));
                 leave_trail((*vertex).at, wo, outgoing, turn, by_value, by_value * value * select(pdf, 1.0, turn == 0u));
                 if turn == 0u {
-                    aim_trail(p, drawn);
+                    aim_trail(vertex_origin(vertex, -incoming), drawn);
                 }
 #endif
             } else {
-                phase_adjoint(index, blend, p, dot(incoming, outgoing), lit.by_logarithm);
+                phase_adjoint(index, blend, (*vertex).p, dot(incoming, outgoing), lit.by_logarithm);
             }
         }
 #endif
@@ -329,7 +325,7 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
     }
     // A surface without BSDF only separates media, and the camera looks through hidden emitters.
     if !SCATTERING_SURFACES || record.bsdf == NONE || hidden {
-        if settings.surfaces_only == 1u && !hidden && !path_counts_null(path) {
+        if SURFACES_ONLY && !hidden && !path_counts_null(path) {
             return false;
         }
 #ifdef REPLAY
@@ -360,18 +356,15 @@ struct Replayed {
 // The adjoint of a path whose first walk a wave has made: the second walk.
 fn backpropagate(at: u32, ray: Ray, medium: u32, sampler: Sampler, d_radiance: vec3f) -> Replayed {
     adjoint.d_radiance = d_radiance;
-    replay_cache.path = at;
+    wave_at = at;
     replay_cache.blocked = wave_word(at, WAVE_ALL_BLOCKED);
     replay_cache_clear();
     var draws = sampler;
     var path = path_new(ray, medium, &draws);
-    path.radiance = wave_vector(at, WAVE_RADIANCE);
-    path.radiance_low = wave_vector(at, WAVE_RADIANCE_LOW);
-    path.radiance_but_zero = wave_vector(at, WAVE_BUT_ZERO);
-    let gathered = path.radiance;
+    let gathered = wave_vector(at, WAVE_RADIANCE);
     var begin: Vertex;
     run(&path, begin, &draws);
-    return Replayed(gathered, path.radiance, path.count);
+    return Replayed(gathered, wave_vector(at, WAVE_RADIANCE), path.count);
 }
 
 #else

@@ -4,12 +4,10 @@
 #import transport/paths/path_state
 #import transport/rays/sampler
 
-// What a vertex sends to a light: the shadow ray, what it brings if nothing stands in its way, and the factors of zero that the
+// What a vertex sends to a light, beside the shadow ray and what that brings, which are kept at once: the factors of zero that the
 // path has by then.
 struct Deferred {
     waits: bool,
-    ray: WaveRay,
-    value: vec3f,
     zeros: vec3u,
     // Shadow rays of the path so far.
     shadow_rays: u32,
@@ -17,15 +15,10 @@ struct Deferred {
 
 var<private> deferred: Deferred;
 
-// The path of a wave, with these flags.
+// The path of a wave, with these flags, without what it has gathered.
 fn kept_path(at: u32, flags: u32) -> Path {
     let ray = wave_ray(at, WAVE_RAY);
     var path = path_start(ray.origin, ray.direction, ray.far, NONE, 0u);
-    path.radiance = wave_vector(at, WAVE_RADIANCE);
-#ifdef GATHERS
-    path.radiance_low = wave_vector(at, WAVE_RADIANCE_LOW);
-    path.radiance_but_zero = wave_vector(at, WAVE_BUT_ZERO);
-#endif
     path.beta = wave_vector(at, WAVE_BETA);
     path.zeros = (vec3u(wave_word(at, WAVE_ZEROS)) >> vec3u(0u, 8u, 16u)) & vec3u(0xffu);
     path.depth = wave_depth(flags);
@@ -53,13 +46,8 @@ const USED_AT: u32 = 5u;
 // Factors of zero that the light that waits has, beside those of the path: two bits a channel.
 const WAITING_ZEROS: vec3u = vec3u(24u, 26u, 28u);
 
-// Keeps what changes of a path, and the shadow ray that it sends.
+// Keeps what changes of a path but what it has gathered.
 fn keep_path(at: u32, path: ptr<function, Path>, sampler: Sampler, goes_on: u32) {
-    wave_keep_vector(at, WAVE_RADIANCE, (*path).radiance);
-#ifdef GATHERS
-    wave_keep_vector(at, WAVE_RADIANCE_LOW, (*path).radiance_low);
-    wave_keep_vector(at, WAVE_BUT_ZERO, (*path).radiance_but_zero);
-#endif
     let flags = goes_on
         | select(0u, IS_WAITING, deferred.waits)
         | select(0u, IS_CONTINUOUS, (*path).continuous)
@@ -68,10 +56,6 @@ fn keep_path(at: u32, path: ptr<function, Path>, sampler: Sampler, goes_on: u32)
         | (deferred.shadow_rays << SHADOW_RAYS_AT)
         | ((*path).depth << DEPTH_AT);
     wave_keep(at, WAVE_FLAGS, flags);
-    if deferred.waits {
-        wave_keep_ray(at, WAVE_SHADOW_RAY, deferred.ray);
-        wave_keep_vector(at, WAVE_WAITING, deferred.value);
-    }
     let zeros = ((*path).zeros << vec3u(0u, 8u, 16u)) | (min(deferred.zeros, vec3u(2u)) << WAITING_ZEROS);
     wave_keep(at, WAVE_ZEROS, zeros.x | zeros.y | zeros.z);
     if goes_on == 0u {
@@ -87,11 +71,13 @@ fn keep_path(at: u32, path: ptr<function, Path>, sampler: Sampler, goes_on: u32)
     wave_keep_number(at, WAVE_NUMBERS + 3u, sampler.values.w);
 }
 
+#ifdef DEFERS
+
 // Lets throughput times `radiance` wait for the shadow ray that was sent.
 fn path_defer(path: ptr<function, Path>, radiance: vec3f) {
     deferred.waits = true;
-    deferred.value = (*path).beta * radiance;
     deferred.zeros = (*path).zeros;
+    wave_keep_vector(wave_at, WAVE_WAITING, (*path).beta * radiance);
 }
 
 // Adds what waited for the path's shadow ray, unless that is blocked.
@@ -106,3 +92,5 @@ fn arrive(at: u32, path: ptr<function, Path>) {
     wave_keep(at, WAVE_ALL_BLOCKED, wave_word(at, WAVE_ALL_BLOCKED) | bit);
 #endif
 }
+
+#endif

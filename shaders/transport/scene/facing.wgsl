@@ -127,7 +127,8 @@ struct Bump {
 
 fn bump_new(leaf: Leaf, at: Interaction) -> Bump {
     let d = derivatives(at.hit);
-    let along = vec3f(dot(at.s, d.dp_du), dot(at.s, d.dp_dv), dot(at.t, d.dp_dv));
+    let axes = local_axes(at);
+    let along = vec3f(dot(axes.s, d.dp_du), dot(axes.s, d.dp_dv), dot(axes.t, d.dp_dv));
     // Where the tangents do not span the surface its heights have no slopes.
     let spans = along.x * along.z != 0.0;
     return Bump(select(vec3f(1.0, 0.0, 1.0), along, spans), select(0.0, leaf.bump_scale, spans));

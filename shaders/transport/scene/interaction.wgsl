@@ -14,9 +14,10 @@ struct Interaction {
     incoming: vec3f,
     // The local direction that the path comes from.
     wi: vec3f,
-    // The other two axes of the local frame.
-    s: vec3f,
-    t: vec3f,
+#ifdef TANGENTS
+    // The other two axes of the local frame; else they follow from the normal.
+    axes: Frame,
+#endif
     // The first leaf and the number of leaves on the side that the path comes from, and the BSDF's flags.
     leaves: vec2u,
     flags: u32,
@@ -39,14 +40,18 @@ fn medium_beyond(hit: Hit, direction: vec3f, medium: u32) -> u32 {
 // The meeting of a path that goes along `incoming` with a surface that has a BSDF.
 fn interaction_new(hit: Hit, incoming: vec3f) -> Interaction {
     let record = bsdf_record(surface_record(hit.surface).bsdf);
-    var axes = frame(hit.shading);
+    var at: Interaction;
+    at.hit = hit;
+    at.incoming = incoming;
+    at.leaves = record.back;
+    at.flags = record.flags;
+    at.outside = dot(incoming, hit.normal) < 0.0;
 #ifdef TANGENTS
+    at.axes = frame(hit.shading);
     if (record.flags & BSDF_ANISOTROPIC) != 0u {
-        axes = tangents(hit);
+        at.axes = tangents(hit);
     }
 #endif
-    let outside = dot(incoming, hit.normal) < 0.0;
-    var at = Interaction(hit, incoming, vec3f(0.0), axes.s, axes.t, record.back, record.flags, outside, false);
     at.wi = to_local(at, -incoming);
     // The shading normal tells which side the path comes from.
     if at.wi.z > 0.0 {
@@ -55,14 +60,25 @@ fn interaction_new(hit: Hit, incoming: vec3f) -> Interaction {
     return at;
 }
 
+// The axes of the local frame beside the shading normal. Carried along, they would take registers from the BSDFs.
+fn local_axes(at: Interaction) -> Frame {
+#ifdef TANGENTS
+    return at.axes;
+#else
+    return frame(at.hit.shading);
+#endif
+}
+
 // A direction of the world in the local frame.
 fn to_local(at: Interaction, d: vec3f) -> vec3f {
-    return vec3f(dot(d, at.s), dot(d, at.t), dot(d, at.hit.shading));
+    let axes = local_axes(at);
+    return vec3f(dot(d, axes.s), dot(d, axes.t), dot(d, at.hit.shading));
 }
 
 // A local direction in the world.
 fn to_world(at: Interaction, d: vec3f) -> vec3f {
-    return at.s * d.x + at.t * d.y + at.hit.shading * d.z;
+    let axes = local_axes(at);
+    return axes.s * d.x + axes.t * d.y + at.hit.shading * d.z;
 }
 
 // The medium on the side of `direction`, of a path that came through `medium`.

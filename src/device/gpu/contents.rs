@@ -148,6 +148,7 @@ pub(super) struct Contents {
     lights_in_tree: bool,
     media: bool,
     scattering_surfaces: bool,
+    surfaces_only: bool,
     environment_map: bool,
     bitmaps: bool,
     /// A bit for each kind of shape and of light.
@@ -176,6 +177,7 @@ impl Contents {
             lights_in_tree: shapes_in_tree || surfaces.iter().any(|s| s.kind == surface::MESH && s.light != NONE),
             media: !paths.media.is_empty(),
             scattering_surfaces: !bsdfs.bsdfs.is_empty(),
+            surfaces_only: paths.settings.surfaces_only == 1,
             environment_map: resident.scene.background == background::ENVMAP,
             bitmaps: bsdfs.textures.iter().any(|record| record.kind == texture::BITMAP),
             shapes: bits(&mut surfaces.iter().map(|record| record.kind)),
@@ -192,6 +194,7 @@ impl Contents {
             flag("LIGHTS_IN_TREE", self.lights_in_tree),
             flag("MEDIA", self.media),
             flag("SCATTERING_SURFACES", self.scattering_surfaces),
+            flag("SURFACES_ONLY", self.surfaces_only),
             flag("ENVIRONMENT_MAP", self.environment_map),
             flag("BITMAPS", self.bitmaps),
             ("SHAPES", f64::from(self.shapes)),
