@@ -19,8 +19,8 @@
 //! `each` are loops over short arrays, `transport` holds the physics (one walk for every mode), `kernels` what is done to every element,
 //! `gradcheck` compares the gradients with finite differences, `cli` is the program.
 
-// `println!` panics where a reader has gone away: `output::progress::print_line` does not.
-#![warn(clippy::print_stdout)]
+// `println!` and `eprintln!` panic where nothing can be written: `output::streams` does not.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod each;
 

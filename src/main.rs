@@ -2,19 +2,24 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use prbopt::cli::{self, Cli};
+use prbopt::output::streams;
+use prbopt::tell;
 
 fn main() -> ExitCode {
     // Mesa's Vulkan layer that sorts devices asks the display server and complains aloud where there is none. Devices
     // are chosen here, so that it has nothing to do.
     // SAFETY: no other thread has been started.
     unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
-    match cli::run(Cli::parse()) {
-        Ok(outcome) => ExitCode::from(outcome.exit_code()),
-        Err(error) => {
-            eprintln!("error: {}", cli::sentence(&error));
-            ExitCode::from(2)
-        }
+    let failed = |sentence: &str| {
+        tell!("error: {sentence}");
+        ExitCode::from(2)
+    };
+    let ended = cli::run(Cli::from_command_line());
+    let lost = streams::finish();
+    match (ended, lost) {
+        (Err(error), _) => failed(&cli::sentence(&error)),
+        (Ok(_), Some(reason)) => failed(&format!("standard output could not be written: {reason}")),
+        (Ok(outcome), None) => ExitCode::from(outcome.exit_code()),
     }
 }

@@ -11,8 +11,9 @@ use super::derivative::DerivativeArgs;
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::parameters::write_gradients;
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 use crate::scene::Sensor;
+use crate::tell;
 use crate::transport::rays::random::Pass;
 
 /// Arguments of `prbopt backpropagate`.
@@ -50,13 +51,17 @@ pub fn run(args: BackpropagateArgs) -> Result<Outcome> {
     device.render(&batch, asked.keys(Pass::Primal), 1)?;
     device.set_adjoint(&batch, asked.keys(Pass::Adjoint), &adjoint)?;
     device.backpropagate(&batch, asked.keys(Pass::Adjoint), asked.spp)?;
-    let written = write_gradients(&asked.folder(&args.scene), device.as_mut())?;
+    let folder = asked.folder(&args.scene);
+    let written = write_gradients(&folder, device.as_mut())?;
     for (path, largest) in &written {
         if asked.verbosity.json {
             print_line(&json!({ "parameter": path, "largest": largest }).to_string());
         } else if asked.verbosity.speaks() {
             print_line(&format!("{path}: largest derivative {largest:.4e}"));
         }
+    }
+    if asked.verbosity.speaks() {
+        tell!("derivatives: {}", folder.display());
     }
     Ok(Outcome::Done)
 }

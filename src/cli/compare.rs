@@ -6,9 +6,10 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use super::Outcome;
+use super::shared::check_output;
 use crate::io::{Encoding, Image, image, srgb};
 use crate::kernels::quality;
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 
 /// Arguments of `prbopt compare`.
 #[derive(Debug, clap::Args)]
@@ -67,6 +68,15 @@ struct Figures {
 /// # Errors
 /// If an image cannot be read or their sizes differ.
 pub fn run(args: CompareArgs) -> Result<Outcome> {
+    if let Some(path) = &args.difference {
+        let is_png = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
+        ensure!(
+            is_png,
+            "{}: a difference is a PNG; give a name that ends in .png",
+            path.display()
+        );
+        check_output(path, &[&args.a, &args.b])?;
+    }
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     ensure!(
         (a.0.width, a.0.height) == (b.0.width, b.0.height),

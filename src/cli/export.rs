@@ -11,12 +11,13 @@ use crate::exchange::volumes::{self, Fog};
 use crate::exchange::{bake, gltf, mitsuba, triangles};
 use crate::io::mesh;
 use crate::io::vdb::{self, Volume};
-use crate::output::progress::print_line;
 use crate::output::run_folder::create;
+use crate::output::streams::print_line;
 use crate::params::ParamSet;
 use crate::resident::Resident;
 use crate::resident::solid::solid;
 use crate::scene::Scene;
+use crate::tell;
 
 /// Arguments of `prbopt export`.
 #[derive(Debug, Args)]
@@ -104,7 +105,7 @@ pub fn run(args: ExportArgs) -> Result<Outcome> {
         Format::Vdb => write_volumes(&args, &scene, &values[1])?,
     };
     if !args.quiet {
-        notes.iter().for_each(|note| eprintln!("note: {note}"));
+        notes.iter().for_each(|note| tell!("note: {note}"));
         print_line(&shown.to_string());
     }
     Ok(Outcome::Done)

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::Outcome;
 use super::shared::{DeviceArgs, OutputArgs, SetArgs, read_parameters};
 use crate::gradcheck::{self, Index, Options, Setup, Weighting};
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 
 /// Arguments of `prbopt gradcheck`.
 #[derive(Debug, Args)]

@@ -12,14 +12,18 @@ use super::derivative::DerivativeArgs;
 use crate::device::{ArrayKind, Batch};
 use crate::gradcheck::forward::{self, Forward, Motion};
 use crate::gradcheck::{Index, Setup};
-use crate::io::{Image, atomic, image, npy};
+use crate::io::{Image, atomic, image, npy, read_at_most};
 use crate::optimize::references;
-use crate::output::progress::print_line;
 use crate::output::run_folder::create;
+use crate::output::streams::print_line;
 use crate::params::{Kind, Parameter};
 use crate::report::colormap;
 use crate::scene::Scene;
+use crate::tell;
 use crate::transport::rays::random::Pass;
+
+/// Most bytes of a direction as JSON.
+const MAX_TANGENT_BYTES: u64 = 1 << 32;
 
 /// Arguments of `prbopt gradient`.
 #[derive(Debug, Args)]
@@ -116,8 +120,8 @@ impl Tangent {
         let numbers = match path.extension().and_then(|extension| extension.to_str()) {
             Some("npy") => npy::read(path)?.data.into_iter().map(f64::from).collect(),
             Some("json") => {
-                let text = std::fs::read_to_string(path).with_context(named)?;
-                let values: Values = serde_json::from_str(&text)
+                let text = read_at_most(path, MAX_TANGENT_BYTES).with_context(named)?;
+                let values: Values = serde_json::from_slice(&text)
                     .with_context(|| format!("{}: expected {{\"value\": […]}} with numbers", named()))?;
                 values.value
             }
@@ -180,11 +184,11 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
         );
     } else if args.derivative.verbosity.speaks() {
         files.iter().for_each(|file| print_line(&file.display().to_string()));
-        eprintln!(
+        tell!(
             "largest derivative {:.4e}; red is positive, blue negative, grey zero, and colours end at {end:.4e}",
             found.largest
         );
-        eprintln!(
+        tell!(
             "forward mode and finite differences with frozen sampling differ by {:.2e} at most, {relative:.1e} of that",
             found.difference
         );
@@ -302,7 +306,7 @@ fn of_loss(args: &GradientArgs, scene: &Scene, setup: Setup, folder: &Path) -> R
         print_line(&json!({ "files": files, "loss": loss.loss, "largest": largest }).to_string());
     } else if args.derivative.verbosity.speaks() {
         files.iter().for_each(|file| print_line(&file.display().to_string()));
-        eprintln!("loss {:.4e}, largest derivative {largest:.4e}", loss.loss);
+        tell!("loss {:.4e}, largest derivative {largest:.4e}", loss.loss);
     }
     Ok(Outcome::Done)
 }

@@ -17,7 +17,8 @@ use crate::kernels::optimizer::Optimizer;
 use crate::optimize::estimate::Estimate;
 use crate::optimize::{RenderSettings, render_view};
 use crate::output::images::Picture;
-use crate::output::progress::{bytes, print_line};
+use crate::output::progress::bytes;
+use crate::output::streams::print_line;
 use crate::resident::Resident;
 use crate::resident::layout::CHAIN_BYTES;
 use crate::scene::{

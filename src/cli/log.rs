@@ -1,5 +1,6 @@
 //! `--log`: prints log messages of the program and its libraries to standard error.
 
+use crate::tell;
 use clap::ValueEnum;
 use log::{LevelFilter, Log, Metadata, Record};
 
@@ -25,7 +26,7 @@ impl Log for ToStandardError {
 
     fn log(&self, record: &Record<'_>) {
         let level = record.level().as_str().to_lowercase();
-        eprintln!("{level}: {}: {}", record.target(), record.args());
+        tell!("{level}: {}: {}", record.target(), record.args());
     }
 
     fn flush(&self) {}

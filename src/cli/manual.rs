@@ -1,7 +1,6 @@
 //! `prbopt completions` and `prbopt man`: shell completions and manual pages, generated from the command line's
 //! definition.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -12,6 +11,7 @@ use clap_mangen::Man;
 use super::{Cli, Outcome};
 use crate::io::atomic;
 use crate::output::run_folder::create;
+use crate::output::streams::print_bytes;
 
 /// Arguments of `prbopt completions`.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub struct ManArgs {
 pub fn completions(args: &CompletionsArgs) -> Result<Outcome> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "prbopt", &mut script);
-    print(&script);
+    print_bytes(&script);
     Ok(Outcome::Done)
 }
 
@@ -53,7 +53,7 @@ pub fn run(args: &ManArgs) -> Result<Outcome> {
     let Some(folder) = &args.output else {
         let mut text = Vec::new();
         Man::new(command).render(&mut text)?;
-        print(&text);
+        print_bytes(&text);
         return Ok(Outcome::Done);
     };
     create(folder)?;
@@ -65,9 +65,4 @@ pub fn run(args: &ManArgs) -> Result<Outcome> {
         atomic::write_bytes(&folder.join(man.get_filename()), &text)?;
     }
     Ok(Outcome::Done)
-}
-
-/// Prints; a closed pipe, as of a pager that was quit, is not an error.
-fn print(text: &[u8]) {
-    let _ = std::io::stdout().write_all(text);
 }

@@ -10,8 +10,8 @@ use super::Outcome;
 use super::shared::{OutputArgs, SetArgs, read_parameters};
 use crate::exchange::milling::{Cutter, mill};
 use crate::output::parameters::{write_maps, write_solid};
-use crate::output::progress::print_line;
 use crate::output::run_folder::create;
+use crate::output::streams::print_line;
 use crate::resident::Resident;
 
 /// Arguments of `prbopt mill`.

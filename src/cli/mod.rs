@@ -21,7 +21,7 @@ pub mod shared;
 pub mod view;
 
 use anyhow::{anyhow, bail};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::log::Level;
 use crate::cluster::{Cluster, Membership};
@@ -126,6 +126,19 @@ pub fn sentence(error: &anyhow::Error) -> String {
     phrases
         .iter()
         .fold(text, |text, (theirs, ours)| text.replace(theirs, ours))
+}
+
+impl Cli {
+    /// Parses the command line; exits with a message where it is wrong, or help was asked for.
+    pub fn from_command_line() -> Self {
+        // A negative number is a value that is out of range, rather than an option that is not there.
+        let numbers = |arg: clap::Arg| match arg.get_action().takes_values() && !arg.is_positional() {
+            true => arg.allow_negative_numbers(true),
+            false => arg,
+        };
+        let command = Self::command().mut_subcommands(|command| command.mut_args(numbers));
+        Self::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+    }
 }
 
 /// Runs one command.

@@ -18,12 +18,14 @@ use crate::device::{self, Device, ranks};
 use crate::optimize::{Job, Observer, Report, Run, Wish};
 use crate::output::checkpoint::Checkpoint;
 use crate::output::metrics::Figures;
+use crate::output::parameters;
 use crate::output::progress::{Progress, decibels, duration};
 use crate::output::record::{self, Record};
 use crate::output::run_folder::{Opening, RunFolder};
 use crate::report::Live;
 use crate::scene::{Optimize, Scene};
 use crate::serve::{Page, Reports, Setting};
+use crate::tell;
 
 /// Arguments of `prbopt optimize`.
 #[derive(Debug, Args)]
@@ -79,6 +81,14 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         .output
         .clone()
         .unwrap_or_else(|| default_folder("runs", &args.scene));
+    let replaced = RunFolder::at(&path).scene();
+    if !args.resume && args.scene.exists() && replaced.canonicalize().ok() == args.scene.canonicalize().ok() {
+        bail!(
+            "{}: a run writes a scene.json of its own there, in the place of the one that it is made from; choose another folder \
+             with --output",
+            path.display()
+        );
+    }
     let (mut device, baton) = args.device.open_shared()?;
     check_ranks(&args.scene, &scene, device.as_ref())?;
     let leads = Cluster::world().leads();
@@ -170,7 +180,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
             json!({ "iteration": report.iteration, "command": command }),
         );
         if args.verbosity.speaks() {
-            eprintln!("stopped after iteration {}; go on with: {command}", report.iteration);
+            tell!("stopped after iteration {}; go on with: {command}", report.iteration);
         }
         return Ok(Outcome::Interrupted);
     }
@@ -301,11 +311,28 @@ fn opening(args: &OptimizeArgs) -> Opening {
 /// The checkpoint to resume from; None if the run was stopped before its first checkpoint, and restarts.
 fn open_checkpoint(args: &OptimizeArgs, folder: &RunFolder) -> Result<Option<Checkpoint>> {
     let path = folder.checkpoint();
-    if args.resume && path.exists() {
-        let opened = Checkpoint::open(&path);
-        return Ok(Some(opened.map_err(|e| anyhow!("{e:#}; start anew with --force"))?));
+    if !args.resume {
+        return Ok(None);
     }
-    Ok(None)
+    if !path.exists() {
+        // A run without one has been stopped early; results are those of a run that was not.
+        if folder.results().exists() {
+            bail!(
+                "{}: is not there, but the results of the run are; restore it, or start anew with --force, which removes them",
+                path.display()
+            );
+        }
+        return Ok(None);
+    }
+    let checkpoint = Checkpoint::open(&path).map_err(|e| anyhow!("{e:#}; start anew with --force"))?;
+    let done = checkpoint.state().iteration;
+    if let Some(wanted) = args.iterations.filter(|&wanted| wanted < done) {
+        bail!(
+            "{}: the run has made {done} iterations, more than --iterations {wanted}; ask for more, or start anew with --force",
+            path.display()
+        );
+    }
+    Ok(Some(checkpoint))
 }
 
 /// The scene's block with iterations and seed from the command line, or else from the resumed run.
@@ -364,7 +391,7 @@ fn stop_on_signal(progress: &Progress, checkpoint: PathBuf, resume: String) -> R
             std::process::exit(130);
         }
         if !Cluster::world().is_single() {
-            eprintln!(
+            tell!(
                 "\nasked to end; if a rank was lost, the run goes on from {} by: {resume}",
                 checkpoint.display()
             );
@@ -407,23 +434,25 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
         "held_out_mean_psnr": held_out.and_then(|h| h.mean_psnr),
         "held_out_mean_ssim": held_out.and_then(|h| h.mean_ssim),
         "held_out_refined_mean_psnr": report.held_out_refined.as_ref().and_then(|h| h.mean_psnr),
+        "found": report.found.iter().map(|(path, values)| (path.clone(), json!(values))).collect::<serde_json::Map<_, _>>(),
         "results": folder.results(), "report": page,
     });
     progress.event("done", event);
     if !args.verbosity.speaks() {
         return;
     }
-    eprintln!("{} iterations in {}", report.iteration, duration(report.seconds));
+    tell!("{} iterations in {}", report.iteration, duration(report.seconds));
     if let Some(figures) = last {
-        eprintln!(
+        tell!(
             "  last batch: loss {:.4e}, PSNR {}",
             figures.loss,
             decibels(figures.psnr)
         );
     }
+    tell_found(folder, &report.found);
     if let Some(held_out) = held_out {
         for view in &held_out.views {
-            eprintln!(
+            tell!(
                 "  {}: PSNR {}, SSIM {}",
                 view.name,
                 decibels(view.psnr),
@@ -431,32 +460,54 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
             );
         }
         let count = held_out.views.len();
-        eprintln!(
+        tell!(
             "  held-out views ({count}): mean PSNR {}, mean SSIM {}",
             decibels(held_out.mean_psnr),
             similarity(held_out.mean_ssim)
         );
     }
     if let Some(refined) = &report.held_out_refined {
-        eprintln!(
+        tell!(
             "  their cameras refined with everything else as it is: mean PSNR {}, mean SSIM {}",
             decibels(refined.mean_psnr),
             similarity(refined.mean_ssim)
         );
     }
     if let Some(cameras) = &report.cameras {
-        eprintln!("  {}", cameras.text());
+        tell!("  {}", cameras.text());
     }
     let results = folder.results();
-    eprintln!("  results: {}", results.display());
+    tell!("  results: {}", results.display());
     if let Some(page) = page {
-        eprintln!("  report: {}", page.display());
+        tell!("  report: {}", page.display());
     }
     let (scene, results) = (scene_words(args, folder.path()), results.display().to_string());
     let words = ["--parameters", &results, "--sensor", "all"];
     let scene = scene.iter().map(String::as_str);
     let next = command_line(["prbopt", "render"].into_iter().chain(scene).chain(words));
-    eprintln!("next: {next}");
+    tell!("next: {next}");
+}
+
+/// Says which numbers were found, beside those that are right where these are known.
+fn tell_found(folder: &RunFolder, found: &[(String, Vec<f32>)]) {
+    /// More are left to the report.
+    const MOST: usize = 12;
+    for (path, values) in found.iter().take(MOST) {
+        let truth = parameters::read_numbers(&folder.truth(), path);
+        let right = truth.map_or_else(String::new, |truth| format!(" (right: {})", numbers(&truth)));
+        tell!("  {path}: {}{right}", numbers(values));
+    }
+    if found.len() > MOST {
+        tell!("  and {} parameters more", found.len() - MOST);
+    }
+}
+
+fn numbers(values: &[f32]) -> String {
+    let text = |v: &f32| match v.abs() {
+        0.0 | 1e-2..1e5 => format!("{v:.4}"),
+        _ => format!("{v:.3e}"),
+    };
+    values.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 fn similarity(ssim: Option<f64>) -> String {

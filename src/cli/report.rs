@@ -1,6 +1,5 @@
 //! `prbopt report`: writes the report of a run, or of several side by side.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -8,8 +7,8 @@ use clap::Args;
 
 use super::Outcome;
 use crate::io::atomic;
-use crate::output::progress::print_line;
 use crate::output::run_folder::RunFolder;
+use crate::output::streams::{print_bytes, print_line};
 use crate::report;
 
 /// Arguments of `prbopt report`.
@@ -43,9 +42,16 @@ pub fn run(args: ReportArgs) -> Result<Outcome> {
         [run] => RunFolder::at(run).report(),
         _ => PathBuf::from("report.html"),
     });
+    let to_standard_output = file == Path::new("-");
+    let is_page = file
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("html") || e.eq_ignore_ascii_case("htm"));
+    if !to_standard_output && !is_page {
+        bail!("{}: a report is a page; give a name that ends in .html", file.display());
+    }
     let page = report::page(&args.runs)?;
-    if file == Path::new("-") {
-        std::io::stdout().write_all(page.as_bytes())?;
+    if to_standard_output {
+        print_bytes(page.as_bytes());
         return Ok(Outcome::Done);
     }
     atomic::write_bytes(&file, page.as_bytes())?;

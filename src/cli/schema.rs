@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Outcome;
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 use crate::scene;
 
 /// Arguments of `prbopt schema`.

@@ -13,6 +13,7 @@ use crate::cluster::Cluster;
 use crate::device::Device;
 use crate::device::ranks::{self, Baton};
 use crate::device::select::{self, DeviceChoice, DeviceKind};
+use crate::io::atomic;
 use crate::output::fingerprint::{Fingerprint, scene_fingerprint};
 use crate::output::parameters;
 use crate::output::progress::{Progress, Style};
@@ -20,6 +21,7 @@ use crate::params::ParamSet;
 use crate::resident::values;
 use crate::scene::{self, Change, Diagnostics, Scene};
 use crate::serve::{Page, Subject};
+use crate::tell;
 
 /// Reads the values of `scene`'s parameters from the files of a folder.
 ///
@@ -242,7 +244,7 @@ pub(super) fn announce_page(progress: &Progress, page: &Page) {
     let (url, tunnel) = (page.url(), page.tunnel());
     progress.event("serve", json!({ "url": url, "tunnel": tunnel }));
     if !progress.is_json() {
-        eprintln!(
+        tell!(
             "page: {url}
   seen from another machine by: {tunnel}"
         );
@@ -295,6 +297,23 @@ pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
         }
     };
     words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a file may be written at `path`: it is none of `inputs`, which would be lost, and its folder takes files.
+///
+/// # Errors
+/// It may not; the sentence says why.
+pub(super) fn check_output(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+    let place = |path: &Path| path.canonicalize().ok();
+    if let Some(found) = place(path)
+        && inputs.iter().any(|input| place(input).as_ref() == Some(&found))
+    {
+        bail!(
+            "{}: is read by this command, and would be lost; write to another file",
+            path.display()
+        );
+    }
+    Ok(atomic::check(path)?)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod wire;
 #[path = "mpi.rs"]
 mod wire;
 
+use crate::tell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -175,9 +176,10 @@ impl Cluster {
         // A rank that fails may hold it.
         let advice = ADVICE.try_lock().map(|advice| advice.clone()).unwrap_or_default();
         let semicolon = if advice.is_empty() { "" } else { "; " };
-        eprintln!(
+        tell!(
             "error: rank {} of {}: {sentence}; the whole job ends{semicolon}{advice}",
-            self.rank, self.size
+            self.rank,
+            self.size
         );
         wire::abort(code)
     }

@@ -28,6 +28,15 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, |out| out.write_all(bytes))
 }
 
+/// Whether a file could be written at `path` now, so that hours of work do not end at a folder that takes none.
+///
+/// # Errors
+/// As [`write()`], which would fail.
+pub fn check(path: &Path) -> Result<()> {
+    fill_temporary(path, |_| Ok(())).map_err(|e| unwritten(path, &e))?;
+    Ok(())
+}
+
 /// A file whose bytes were handed to the operating system; it is renamed into place once they are on the disk.
 #[derive(Debug)]
 pub struct Pending {
@@ -83,7 +92,7 @@ fn try_write<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Resu
 
 fn unwritten(path: &Path, error: &io::Error) -> IoError {
     let mut told = IoError::of_writing(path, "cannot be written", error);
-    if path.exists() {
+    if path.is_file() {
         told.message += "; the earlier file is untouched";
     }
     told

@@ -15,7 +15,7 @@ pub mod vol;
 pub mod xml;
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 pub use relative::relative;
@@ -159,6 +159,20 @@ impl Image {
         mean[3] = (weight / (size * size) as f64) as f32;
         mean
     }
+}
+
+/// All of a file, or of a stream that ends: what goes on beyond `most` bytes, as some devices do, is refused.
+///
+/// # Errors
+/// It cannot be read, or is longer.
+pub fn read_at_most(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let message = format!("it has more than {most} bytes");
+        return Err(std::io::Error::new(ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
 }
 
 /// Opens a regular file and returns its length.

@@ -62,7 +62,7 @@ pub fn read(path: &Path) -> Result<Element, Mistake> {
             MAX_BYTES >> 20
         )));
     }
-    let text = String::from_utf8(std::fs::read(path).map_err(unreadable)?).map_err(|e| {
+    let text = String::from_utf8(super::read_at_most(path, MAX_BYTES).map_err(unreadable)?).map_err(|e| {
         let at = e.utf8_error().valid_up_to();
         fail(format!("is no UTF-8 at byte {at}; save it with that encoding"))
     })?;

@@ -108,5 +108,7 @@ pub struct Report {
     pub held_out_refined: Option<HeldOut>,
     /// What has become of the cameras, if they were parameters.
     pub cameras: Option<Refined>,
+    /// The parameters that are a few numbers, by their paths, with these numbers.
+    pub found: Vec<(String, Vec<f32>)>,
     pub seconds: f64,
 }

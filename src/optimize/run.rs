@@ -27,7 +27,7 @@ use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
 use crate::resident::Resident;
-use crate::scene::{BatchRule, MomentRule, Optimize, Regularizer, Sensor};
+use crate::scene::{BatchRule, MomentRule, Optimize, References, Regularizer, Sensor};
 
 /// A run in progress.
 pub struct Run<'a> {
@@ -79,8 +79,12 @@ impl<'a> Run<'a> {
     ) -> Result<Self> {
         let (scene, settings) = (job.scene, job.settings);
         // Check that the checkpoint belongs to this run.
+        let mut files = scene.files();
+        if let References::Scene { path, .. } = &settings.references {
+            files.push(path);
+        }
         let identity = Identity {
-            scene: scene_fingerprint(&scene.resolved, scene.folder(), &scene.files()),
+            scene: scene_fingerprint(&scene.resolved, scene.folder(), &files),
             seed: settings.seed,
             arithmetic: device.arithmetic(),
         };
@@ -494,7 +498,9 @@ impl<'a> Run<'a> {
             _ => {}
         }
         let (mut held_out, mut refined, mut cameras) = (None, None, None);
+        let mut found = Vec::new();
         if !interrupted {
+            found = numbers(self.device)?;
             let every = settings.output.images_every;
             if every > 0 && !self.state.iteration.is_multiple_of(every) {
                 self.preview()?;
@@ -522,6 +528,7 @@ impl<'a> Run<'a> {
             held_out,
             held_out_refined: refined,
             cameras,
+            found,
             seconds: self.seconds(),
         })
     }
@@ -629,4 +636,16 @@ fn sizes_text(sizes: &Map<String, Value>) -> String {
         format!("{path} {}", numbers.join("×"))
     };
     sizes.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// The optimised parameters that are a few numbers.
+fn numbers(device: &mut dyn Device) -> Result<Vec<(String, Vec<f32>)>> {
+    let is_number = |p: &Parameter| p.kind == Kind::Value && p.tuning.is_some();
+    let parameters = device.params().parameters.iter().enumerate();
+    let paths: Vec<_> = parameters
+        .filter(|(_, p)| is_number(p))
+        .map(|(i, p)| (i, p.path.clone()))
+        .collect();
+    let read = |(index, path)| Ok((path, device.read(index, ArrayKind::Values)?));
+    paths.into_iter().map(read).collect()
 }

@@ -160,8 +160,8 @@ impl Checkpoint {
         let (path, saved) = (self.path.display(), &self.head.identity);
         if saved.scene != identity.scene {
             bail!(
-                "{path}: belongs to another scene, or the scene has been changed since; restore it, or start anew with \
-                 --force"
+                "{path}: belongs to another scene, or the scene, a file of it or its target has been changed since; restore it, or \
+                 start anew with --force"
             );
         }
         if saved.seed != identity.seed {
@@ -173,8 +173,8 @@ impl Checkpoint {
         }
         if saved.arithmetic != identity.arithmetic {
             bail!(
-                "{path}: was made by {}, this would go on with {}, which rounds differently; resume where the run \
-                 began, or start anew with --force",
+                "{path}: was made by {}, this would go on with {}; a run keeps to one: resume where it began, set \
+                 PRBOPT_VECTORS where processors differ, or start anew with --force",
                 saved.arithmetic,
                 identity.arithmetic
             );

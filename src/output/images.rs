@@ -111,6 +111,14 @@ impl Picture {
         self.pixels.iter().filter(|p| p[3] < 0.0).count()
     }
 
+    /// How many pixels are not numbers, or infinite.
+    pub fn not_finite(&self) -> usize {
+        self.pixels
+            .iter()
+            .filter(|p| !p[..3].iter().all(|v| v.is_finite()))
+            .count()
+    }
+
     /// Writes `stem.exr` and `stem.png` and returns their paths.
     ///
     /// # Errors
@@ -204,7 +212,7 @@ impl Picture {
 }
 
 /// `stem` with an extension added; dots in the stem are part of the name.
-fn with_extension(stem: &Path, extension: &str) -> PathBuf {
+pub fn with_extension(stem: &Path, extension: &str) -> PathBuf {
     let mut name = stem.as_os_str().to_owned();
     name.push(".");
     name.push(extension);

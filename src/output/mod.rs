@@ -15,3 +15,4 @@ pub mod record;
 pub mod room;
 pub mod run_folder;
 pub mod splats;
+pub mod streams;

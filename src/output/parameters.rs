@@ -12,11 +12,14 @@ use super::splats::SplatValues;
 use crate::device::{ArrayKind, Device};
 use crate::io::mesh::Mesh;
 use crate::io::tensors::Reader;
-use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, srgb, vdb, vol};
+use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, read_at_most, srgb, vdb, vol};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
 use crate::resident::solid::solid;
 use crate::resident::vertices;
 use crate::scene::{Displacement, Geometry, SPLAT_ARRAYS, Scene, Slab, Surface};
+
+/// Most bytes of a value as JSON: a few numbers.
+const MAX_VALUE_BYTES: u64 = 1 << 24;
 
 /// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy` (those of media as `.vdb`, too), environment maps and textures
 /// as `.exr`, textures as `.png` to look at, too, values as `.json`, those of a mesh's vertices and faces as `.npy`. A `.vol` states the box where the grid stands; the unit
@@ -454,9 +457,14 @@ fn read_radiance(path: &Path) -> Result<Image> {
     })
 }
 
+/// The numbers of a parameter that a folder has as `.json`; None where it has none, or they are damaged.
+pub fn read_numbers(folder: &Path, parameter: &str) -> Option<Vec<f32>> {
+    read_value(&folder.join(format!("{parameter}.json"))).ok()
+}
+
 fn read_value(path: &Path) -> Result<Vec<f32>> {
     let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("{shown}: cannot be read"))?;
+    let bytes = read_at_most(path, MAX_VALUE_BYTES).with_context(|| format!("{shown}: cannot be read"))?;
     let value: Value = serde_json::from_slice(&bytes).with_context(|| format!("{shown}: is not JSON"))?;
     let numbers = value["value"].as_array().map(|list| {
         let number = |v: &Value| v.as_f64().map(|v| v as f32).filter(|v| v.is_finite());

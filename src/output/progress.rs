@@ -2,7 +2,9 @@
 //!
 //! Everything for people goes to stderr; stdout carries data only.
 
-use std::io::{IsTerminal, Write};
+use crate::output::streams::print_line;
+use crate::tell;
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -74,7 +76,7 @@ impl Progress {
         match self.style {
             Style::Quiet => {}
             Style::Json => self.event("note", json!({ "text": text })),
-            Style::Bar | Style::Lines => self.bar.suspend(|| eprintln!("{text}")),
+            Style::Bar | Style::Lines => self.bar.suspend(|| tell!("{text}")),
         }
     }
 
@@ -83,15 +85,15 @@ impl Progress {
         let (style, bar) = (self.style, self.bar.clone());
         move |text| match style {
             Style::Quiet | Style::Json => {}
-            Style::Lines => eprintln!("{text}"),
-            Style::Bar => bar.suspend(|| eprintln!("\r{text}")),
+            Style::Lines => tell!("{text}"),
+            Style::Bar => bar.suspend(|| tell!("\r{text}")),
         }
     }
 
     /// A sentence for people that also a quiet run says: something keeps it from going on.
     pub fn alert(&self, text: &str) {
         match self.style {
-            Style::Quiet => eprintln!("{text}"),
+            Style::Quiet => tell!("{text}"),
             _ => self.note(text),
         }
     }
@@ -171,7 +173,7 @@ impl Progress {
             return self.last_line;
         }
         let line = format!("{done}/{}  {}", self.total, text());
-        eprintln!("{}", line.trim_end());
+        tell!("{}", line.trim_end());
         Some(Instant::now())
     }
 }
@@ -201,11 +203,6 @@ fn event_line(name: &str, value: Value) -> String {
         line.extend(members);
     }
     Value::Object(line).to_string()
-}
-
-/// Prints a line of data. A reader that has gone away is no error: what was computed is in the run's folder.
-pub fn print_line(line: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
 /// A PSNR for people; none stands for an error of zero.

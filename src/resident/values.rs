@@ -29,10 +29,30 @@ impl Fault<'_> {
     }
 }
 
-/// The first value that a walk cannot use: a negative extinction, an albedo or a weight of a phase function outside
-/// [0, 1], a `g` outside (-1, 1), a negative radiance of an environment map, which is drawn in proportion, a height beyond the
-/// slab's other side.
+/// The first value that a walk cannot use: a negative or infinite extinction, an albedo or a weight of a phase function outside
+/// [0, 1], a `g` outside (-1, 1), a negative radiance, a height beyond the slab's other side.
 pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
+    impossible(scene, params).or_else(|| too_dense(scene, params))
+}
+
+/// The first medium whose extinction is not a number once it is scaled: between two collisions a path would never get on.
+fn too_dense<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
+    scene.world.media.iter().find_map(|medium| {
+        let array = &medium.sigma_t.array;
+        let values = &params.parameters[params.find(&array.path)?].values;
+        let most = values.iter().fold(0.0f32, |most, &v| most.max(v));
+        if (most * medium.scale).is_finite() {
+            return None;
+        }
+        let message = format!(
+            "`{}` is up to {most}, times `scale` {} no finite extinction: correct one of them",
+            array.path, medium.scale
+        );
+        Some(Fault { array, message })
+    })
+}
+
+fn impossible<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     scene.visit().into_iter().find_map(|Visited { array, quantity, .. }| {
         let parameter = &params.parameters[params.find(&array.path)?];
         if quantity == Quantity::Normal {
@@ -45,6 +65,9 @@ pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
         }
         let (what, possible, advice) = match (quantity, array.kind) {
             (Quantity::Reflectance, Kind::Attribute | Kind::Grid) => {
+                ("a reflectance", is_share as fn(f32) -> bool, "must lie between 0 and 1")
+            }
+            (Quantity::Reflectance, Kind::Value) => {
                 ("a reflectance", is_share as fn(f32) -> bool, "must lie between 0 and 1")
             }
             _ => rule(quantity)?,
@@ -79,11 +102,12 @@ type Rule = (&'static str, fn(f32) -> bool, &'static str);
 /// What a walk relies on. Images of reflectances, which may be above 1, are checked when they are read, before they are decoded.
 fn rule(quantity: Quantity) -> Option<Rule> {
     match quantity {
-        Quantity::Extinction => Some(("extinction", |v| v >= 0.0, "must not be negative")),
+        Quantity::Extinction => Some(("extinction", is_amount, "must be finite and not negative")),
         Quantity::Albedo => Some(("an albedo", is_share, "must lie between 0 and 1")),
         Quantity::Weight => Some(("a weight", is_share, "must lie between 0 and 1")),
         Quantity::Asymmetry => Some(("`g`", |v| v.abs() < 1.0, "must lie between -1 and 1, both excluded")),
-        Quantity::Environment => Some(("radiance", |v| v >= 0.0, "must not be negative")),
+        Quantity::Environment | Quantity::Light => Some(("radiance", is_amount, "must be finite and not negative")),
+        Quantity::Reflectance => Some(("a reflectance", is_amount, "must be finite and not negative")),
         Quantity::Opacity => Some(("an opacity", is_share, "must lie between 0 and 1")),
         Quantity::Specular => Some(("`specular`", is_share, "must lie between 0 and 1")),
         Quantity::DiffuseTransmission => {
@@ -104,14 +128,12 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         }
         Quantity::Elevation | Quantity::Displacement => Some(("a height", f32::is_finite, "must be finite")),
         Quantity::Extent => Some(("a scale", |v| v > 0.0 && v.is_finite(), "must be positive")),
-        Quantity::Density
-        | Quantity::Coefficients
-        | Quantity::Emission
-        | Quantity::Light
-        | Quantity::Reflectance
-        | Quantity::Normal
-        | Quantity::Height => None,
+        Quantity::Density | Quantity::Coefficients | Quantity::Emission | Quantity::Normal | Quantity::Height => None,
     }
+}
+
+fn is_amount(v: f32) -> bool {
+    v >= 0.0 && v.is_finite()
 }
 
 fn is_share(v: f32) -> bool {

@@ -94,7 +94,8 @@ impl Change {
                     return Err(format!("there is no object that `{rest}` could stand in"));
                 };
                 let Some(index) = longest(members, rest) else {
-                    return add(at, rest, value);
+                    let is_root = rest.len() == self.path.len();
+                    return add(at, rest, value, is_root);
                 };
                 rest = &rest[members[index].name.len()..];
                 let Json::Object(members) = &mut at.json else {
@@ -130,20 +131,33 @@ fn item<'a, 'b>(at: &'a mut Node, inner: &'b str) -> Result<(&'a mut Node, &'b s
     }
 }
 
-fn add(at: &mut Node, name: &str, value: Node) -> Result<(), String> {
+/// Adds a member, with the blocks that a dotted name leads through. At the root nothing but a whole object is new: a block made
+/// there would be an object of the scene, by a name that is misspelt.
+fn add(at: &mut Node, name: &str, value: Node, is_root: bool) -> Result<(), String> {
     let Json::Object(members) = &mut at.json else {
         unreachable!("the caller has checked that it is an object")
     };
-    if name.contains(['.', '[']) {
+    if name.contains('[') || (is_root && name.contains('.')) {
         let names: Vec<&str> = members.iter().map(|m| m.name.as_str()).collect();
         let first = name.split(['.', '[']).next().unwrap_or(name);
         return Err(format!("there is no `{first}`: {}", suggest(first, &names)));
     }
-    members.push(Member {
+    let (outer, inner) = match name.split_once('.') {
+        Some((outer, inner)) => (outer, Some(inner)),
+        None => (name, None),
+    };
+    let member = |name: &str, value: Node| Member {
         name: name.to_owned(),
         start: value.start,
         value,
+    };
+    let innermost = inner.into_iter().flat_map(|names| names.rsplit('.'));
+    let value = innermost.fold(value, |value, name| Node {
+        start: value.start,
+        end: value.end,
+        json: Json::Object(vec![member(name, value)]),
     });
+    members.push(member(outer, value));
     Ok(())
 }
 
@@ -203,6 +217,9 @@ mod tests {
         ));
         let root = changed(text, "a.new=word").expect("can be added");
         assert_eq!(root.member("a").and_then(|a| a.member("new")?.as_str()), Some("word"));
+        let root = changed(text, "a.out.most=7").expect("blocks on the way are made");
+        let block = root.member("a").and_then(|a| a.member("out"));
+        assert!(number(block.and_then(|block| block.member("most")).expect("there")));
         let root = changed(text, "l[1].c=7").expect("there");
         let Json::Array(items) = &root.member("l").expect("there").json else {
             panic!("a list")

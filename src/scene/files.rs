@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::io::dataset::{self, Dataset};
-use crate::io::{Encoding, GridHeader, IoError, Result, image, npy, srgb, vdb, vol};
+use crate::io::{self, Encoding, GridHeader, IoError, Result, image, npy, srgb, vdb, vol};
 use crate::params::Shape;
 
 use super::spectrum::Sample;
@@ -194,6 +194,14 @@ const MAX_VALUE_BYTES: u64 = 1 << 16;
 /// Largest accepted file for a spectrum: a line for every thousandth of a nanometre.
 const MAX_SPECTRUM_BYTES: u64 = 1 << 24;
 
+/// Why something is no file, in words.
+pub(super) fn absence(path: &Path) -> String {
+    match path.exists() {
+        true => format!("{} is a folder or a device", path.display()),
+        false => format!("there is no file {}", path.display()),
+    }
+}
+
 /// The `count` finite numbers of a file `{"value": […]}`, the format in which runs save colours.
 pub(super) fn numbers(path: &Path, count: usize) -> Result<Vec<f32>> {
     #[derive(serde::Deserialize)]
@@ -217,7 +225,8 @@ fn short_text(path: &Path, most: u64, what: &str) -> Result<String> {
     if length > most {
         return Err(refuse(&format!("it has {length} bytes, far more than {what} need")));
     }
-    std::fs::read_to_string(path).map_err(|error| refuse(&error))
+    let bytes = io::read_at_most(path, most).map_err(|error| refuse(&error))?;
+    String::from_utf8(bytes).map_err(|error| refuse(&error))
 }
 
 /// The wavelengths (nm, positive) and values (not negative) of a file that has a pair of them a line; what follows `#`

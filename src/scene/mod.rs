@@ -164,7 +164,16 @@ impl Scene {
 
     /// The input files of a render that a run does not replace: meshes, textures, and arrays that are not optimised.
     pub fn files(&self) -> Vec<&Path> {
-        let arrays = self.arrays().into_iter().filter(|array| array.tuning.is_none());
+        self.files_of(|array| array.tuning.is_none())
+    }
+
+    /// The input files of a render.
+    pub fn inputs(&self) -> Vec<&Path> {
+        self.files_of(|_| true)
+    }
+
+    fn files_of(&self, counts: impl Fn(&Array) -> bool) -> Vec<&Path> {
+        let arrays = self.arrays().into_iter().filter(|array| counts(array));
         let of_arrays = arrays.filter_map(|array| match &array.source {
             Source::GridFile(path) | Source::ImageFile(path) => Some(path.as_path()),
             Source::Reflectance { path, .. } | Source::Radiance { path, .. } | Source::Relief { path, .. } => {

@@ -6,7 +6,7 @@ use super::object::Object;
 use super::reader::Value;
 use super::{
     BatchRule, Decay, Growth, Loss, MomentRule, Optimize, Optimizer, OutputRule, Penalty, References, Regularizer,
-    Scene, Schedule, Stage, ViewRule, color, parameters, root,
+    Scene, Schedule, Stage, ViewRule, color, files, parameters, root,
 };
 
 /// Reads the block and applies its parameters to the arrays of `scene`, which is otherwise complete.
@@ -413,10 +413,7 @@ fn growth(value: &Value<'_>, scene: &Scene) -> Option<Growth> {
 fn target(value: &Value<'_>) -> Option<std::path::PathBuf> {
     let path = value.file()?;
     if !path.is_file() {
-        value.error(
-            "this target cannot be used",
-            format!("there is no file {}", path.display()),
-        );
+        value.error("this target cannot be used", files::absence(&path));
         return None;
     }
     match root::load_target(&path) {

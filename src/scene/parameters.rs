@@ -1,5 +1,7 @@
 //! `optimize.parameters`: optimised arrays, with learning rates, bounds and initial values.
 
+use std::collections::HashMap;
+
 use crate::params::{Kind, Shape, Tuning, named};
 
 use super::context::Context;
@@ -48,13 +50,28 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
     let Some((_, first)) = entries.first() else { return };
     let mistaken = first.context.has_errors();
     let (field, attached) = (scene.field.is_some(), scene.integrator.attached);
+    let places = match scene.world.is_empty() {
+        true => "",
+        false => "; what moves has `to_world.translate`, `to_world.rotate` and `to_world.scale`",
+    };
     motion::name(entries, scene);
     views::name(entries, scene);
     let advices: Vec<Option<String>> = entries.iter().map(|(path, _)| motion::advice(path, scene)).collect();
     let mut tunables = arrays::all_mut(scene);
     let paths: Vec<String> = tunables.iter().map(|tunable| tunable.array.path.clone()).collect();
+    let mut taken: HashMap<usize, &str> = HashMap::new();
     for ((path, entry), advice) in entries.iter().zip(advices) {
-        match named(paths.iter().map(String::as_str), path).map(|index| &mut tunables[index]) {
+        let index = named(paths.iter().map(String::as_str), path);
+        if let Some(before) = index.and_then(|index| taken.insert(index, path))
+            && !entry.path.is_empty()
+        {
+            entry.error(
+                format!("`{path}` is `{before}`, which stands there already"),
+                "keep one of them",
+            );
+            continue;
+        }
+        match index.map(|index| &mut tunables[index]) {
             // What the block `optimize` says of it, too, stays.
             Some(tunable) if tunable.array.tuning.is_some() && entry.path.is_empty() => {}
             Some(tunable) => parameter(entry, stages, tunable, attached),
@@ -62,7 +79,7 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
             None if mistaken && !field => {}
             None => {
                 let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-                let advice = advice.unwrap_or_else(|| suggest(path, &paths));
+                let advice = advice.unwrap_or_else(|| suggest(path, &paths) + places);
                 entry.error(format!("there is no parameter `{path}`"), advice);
             }
         }

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 
+use crate::io;
+
 use super::change::Change;
 use super::context::Context;
 use super::diagnostics::{Diagnostics, suggest};
@@ -91,7 +93,7 @@ fn read_text(path: &Path) -> Result<String, Diagnostics> {
             "has {size} bytes, a scene file has at most {MAX_BYTES}"
         )));
     }
-    let bytes = std::fs::read(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+    let bytes = io::read_at_most(path, MAX_BYTES).map_err(|error| refuse(format!("cannot be read: {error}")))?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         refuse(format!("is not UTF-8 text from byte {at} on, expected JSON"))

@@ -10,7 +10,7 @@ use super::reader::Value;
 use super::vocabulary::Class;
 use super::{
     AreaEmitter, Bsdf, Displacement, Geometry, Material, MeshFormat, Model, NestedBsdf, Surface, Texture, attributes,
-    bsdf, emitter, texture, transform,
+    bsdf, emitter, files, texture, transform,
 };
 use crate::io::vol;
 
@@ -180,10 +180,7 @@ fn mesh(object: &mut Object<'_>, format: MeshFormat, flipped: Option<bool>) -> O
     let file = file?;
     let path = file.file()?;
     if !path.is_file() {
-        file.error(
-            "this mesh cannot be used",
-            format!("there is no file {}", path.display()),
-        );
+        file.error("this mesh cannot be used", files::absence(&path));
         return None;
     }
     Some(Geometry::Mesh {

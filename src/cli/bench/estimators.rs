@@ -19,7 +19,7 @@ use crate::io::atomic;
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::processor::processor_seconds;
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 use crate::params::ParamSet;
 use crate::report::scaling::{self, Line, Panel};
 use crate::resident::paths::{Estimator, Variant};

@@ -24,7 +24,7 @@ use crate::device::{Batch, Device, Keys, ReplayStats, Step, parameter_bytes};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::processor::processor_seconds;
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 use crate::scene::Gradient;
 use crate::transport::rays::random::{Pass, pass_key};
 use estimators::Compared;

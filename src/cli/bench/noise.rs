@@ -10,7 +10,7 @@ use crate::cli::Outcome;
 use crate::device::{ArrayKind, Device, Keys};
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 use crate::transport::rays::random::{Pass, pass_key};
 
 /// Noise of the gradient by one parameter.

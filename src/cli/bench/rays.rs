@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::BenchArgs;
 use crate::cli::Outcome;
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 use crate::resident::bvh::Bvh;
 use crate::resident::layout::{BlockRecord, NodeRecord, Triangle};
 use crate::scene::MeshFormat;

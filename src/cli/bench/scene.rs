@@ -13,7 +13,7 @@ use super::moments::Moments;
 use super::{ADAM, BenchArgs, Samples, Timing, iterate, median};
 use crate::cli::Outcome;
 use crate::device::{ArrayKind, Batch, Device};
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 use crate::params::{ParamSet, Tuning};
 use crate::resident::{Resident, Transport};
 use crate::transport::rays::pixel::PixelTable;

@@ -12,7 +12,7 @@ use super::{ADAM, BenchArgs, Samples, Timing, iterate, machine_peaks, median};
 use crate::cli::Outcome;
 use crate::device::cpu::Cpu;
 use crate::device::{ArrayKind, Batch};
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 use crate::resident::{Resident, Transport};
 use crate::scene::{self, Scene};
 use crate::transport::rays::pixel::PixelTable;

@@ -10,15 +10,16 @@ mod recipe;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::value_parser;
 
 use super::Outcome;
 use super::shared::command_line;
 use crate::io::dataset::Location;
 use crate::io::{atomic, dataset, json, relative};
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 use crate::scene;
+use crate::tell;
 use coverage::{Coverage, HeldOut};
 use recipe::{Behind, Plan};
 
@@ -74,6 +75,39 @@ pub struct ImportArgs {
     pub quiet: bool,
 }
 
+/// Extensions of pictures, which become splats.
+const PICTURES: [&str; 7] = ["png", "jpg", "jpeg", "exr", "hdr", "bmp", "tga"];
+
+impl ImportArgs {
+    /// Whether the file has one of these extensions.
+    fn is_one_of(&self, extensions: &[&str]) -> bool {
+        let extension = self.dataset.extension();
+        extension.is_some_and(|e| extensions.iter().any(|known| e.eq_ignore_ascii_case(known)))
+    }
+
+    /// Refuses options that say nothing where this is imported.
+    fn check_options(&self, what: &str, used: &[&str]) -> Result<()> {
+        let given = [
+            ("--splats", self.splats.is_some()),
+            ("--define", !self.define.is_empty()),
+            ("--hold-out", self.hold_out.is_some()),
+            ("--downscale", self.downscale != 1),
+            ("--background", self.background.is_some()),
+            ("--resolution", self.resolution != 128),
+            ("--sh-degree", self.sh_degree != 2),
+            ("--skip-missing", self.skip_missing),
+            ("--linear", self.linear),
+        ];
+        match given.iter().find(|(name, is_given)| *is_given && !used.contains(name)) {
+            Some((name, _)) => bail!(
+                "{name}: is not for {what}, as {} is; leave it out",
+                self.dataset.display()
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
 /// `--define`.
 fn definition(text: &str) -> std::result::Result<(String, String), String> {
     match text.split_once('=') {
@@ -116,16 +150,40 @@ impl FromStr for BackgroundChoice {
 /// # Errors
 /// If the data set is not usable, or the scene file exists already or cannot be written.
 pub fn run(mut args: ImportArgs) -> Result<Outcome> {
-    if let Some(count) = args.splats {
-        return picture::run(&args, count);
-    }
-    if args.dataset.extension().is_some_and(|e| e.eq_ignore_ascii_case("xml")) {
+    ensure!(
+        args.dataset.exists(),
+        "{}: there is no such file or folder; expected a transforms.json, the folder of a COLMAP model, a scene in XML or glTF, or a \
+         picture",
+        args.dataset.display()
+    );
+    if args.is_one_of(&["xml"]) {
+        args.check_options("a Mitsuba scene", &["--define"])?;
         return mitsuba::run(&args);
     }
-    let is_gltf = |e: &std::ffi::OsStr| ["glb", "gltf"].iter().any(|known| e.eq_ignore_ascii_case(known));
-    if args.dataset.extension().is_some_and(is_gltf) {
+    if args.is_one_of(&["glb", "gltf"]) {
+        args.check_options("a scene of glTF", &[])?;
         return gltf::run(&args);
     }
+    if let Some(count) = args.splats {
+        args.check_options("a picture", &["--splats", "--downscale", "--background", "--linear"])?;
+        return picture::run(&args, count);
+    }
+    if args.dataset.is_file() && args.is_one_of(&PICTURES) {
+        bail!(
+            "{}: is a picture, which is imported as splats; say how many by --splats, such as --splats 20000",
+            args.dataset.display()
+        );
+    }
+    let of_photographs = [
+        "--hold-out",
+        "--downscale",
+        "--background",
+        "--resolution",
+        "--sh-degree",
+        "--skip-missing",
+        "--linear",
+    ];
+    args.check_options("photographs with cameras", &of_photographs)?;
     if let Location::Transforms(file) = dataset::locate(&args.dataset)? {
         args.dataset = file;
     }
@@ -166,10 +224,10 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     }
     atomic::write_bytes(&output, text.as_bytes())?;
     if !args.quiet {
-        eprint!("{}", report(&args, &coverage, &plan));
+        tell!("{}", report(&args, &coverage, &plan).trim_end());
         let shown = output.display().to_string();
         let next = command_line(["prbopt", "optimize", &shown]);
-        eprintln!("wrote {shown}; reconstruct with: {next}");
+        tell!("wrote {shown}; reconstruct with: {next}");
     }
     Ok(Outcome::Done)
 }

@@ -9,9 +9,10 @@ use super::{BackgroundChoice, ImportArgs, relative};
 use crate::cli::Outcome;
 use crate::cli::shared::command_line;
 use crate::io::{atomic, image, json};
-use crate::output::progress::print_line;
 use crate::output::splats::HALF_BITS;
+use crate::output::streams::print_line;
 use crate::scene;
+use crate::tell;
 
 /// Iterations of a run.
 const ITERATIONS: u32 = 2000;
@@ -50,10 +51,10 @@ pub(super) fn run(args: &ImportArgs, count: u32) -> Result<Outcome> {
     atomic::write_bytes(&output, text.as_bytes())?;
     if !args.quiet {
         let bits = HALF_BITS as f64 * f64::from(count) / (width * height) as f64;
-        eprintln!("picture     {width}×{height} pixels");
-        eprintln!("splats      {count}, {bits:.2} bits a pixel at half precision (--splats)");
-        eprintln!("placement   by the picture's gradient, in its colours");
-        eprintln!(
+        tell!("picture     {width}×{height} pixels");
+        tell!("splats      {count}, {bits:.2} bits a pixel at half precision (--splats)");
+        tell!("placement   by the picture's gradient, in its colours");
+        tell!(
             "colour      fitted in {}",
             if args.linear {
                 "linear light"
@@ -63,7 +64,7 @@ pub(super) fn run(args: &ImportArgs, count: u32) -> Result<Outcome> {
         );
         let shown = output.display().to_string();
         let next = command_line(["prbopt", "optimize", &shown]);
-        eprintln!("wrote {shown}; recover the picture with: {next}");
+        tell!("wrote {shown}; recover the picture with: {next}");
     }
     Ok(Outcome::Done)
 }

@@ -4,7 +4,6 @@ mod film;
 mod orbit;
 mod turntable;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
@@ -12,15 +11,17 @@ use clap::Args;
 use serde_json::json;
 
 use super::Outcome;
-use super::shared::{DeviceArgs, OutputArgs, SetArgs, check_ranks, default_folder, read_parameters, sensor_index};
+use super::shared::{
+    DeviceArgs, OutputArgs, SetArgs, check_output, check_ranks, default_folder, read_parameters, sensor_index,
+};
 use crate::cluster::Cluster;
 use crate::device::ranks;
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
 use crate::optimize::{RenderSettings, data_marks};
-use crate::output::images::file_stems;
-use crate::output::progress::print_line;
+use crate::output::images::{file_stems, with_extension};
 use crate::output::run_folder::create;
+use crate::output::streams::{print_bytes, print_line};
 use crate::params::ParamSet;
 use crate::resident::Resident;
 use crate::scene::{Background, Scene, Sensor};
@@ -156,7 +157,7 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         picture.format.half |= args.half;
         picture.format.deep = args.deep;
         if args.to_standard_output() {
-            std::io::stdout().write_all(&image::png_bytes(&picture.shown()))?;
+            print_bytes(&image::png_bytes(&picture.shown()));
             continue;
         }
         let files = picture.write(stem)?;
@@ -164,6 +165,13 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         if masked > 0 {
             progress.note(&format!(
                 "{}: {masked} pixels have no ray, their distortion has no inverse",
+                film.name
+            ));
+        }
+        let lost = picture.not_finite();
+        if lost > 0 {
+            progress.note(&format!(
+                "warning: {}: {lost} pixels are not finite: look for indices, radiances and scales that are far too large or small",
                 film.name
             ));
         }
@@ -254,6 +262,21 @@ const OTHER_PICTURES: &[&str] = &[
 /// Output paths without extension. Folders are created first, so that an unwritable location is reported before
 /// rendering.
 fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
+    let stems = stems(args, scene, chosen)?;
+    let mut inputs = scene.inputs();
+    inputs.push(&args.scene);
+    if !args.to_standard_output() {
+        for stem in &stems {
+            ["exr", "png"]
+                .iter()
+                .try_for_each(|e| check_output(&with_extension(stem, e), &inputs))?;
+        }
+    }
+    Ok(stems)
+}
+
+/// The files without their extensions.
+fn stems(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
     let films = films(scene, chosen);
     if args.to_standard_output() {
         if args.deep {

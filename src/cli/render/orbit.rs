@@ -8,8 +8,11 @@ use glam::{Affine3A, Mat3A, Vec3};
 use serde::Deserialize;
 
 use crate::cli::extent::{Extent, upward};
+use crate::io::read_at_most;
 use crate::scene::{Scene, Sensor};
 
+/// Most bytes of a list of positions: a million and more.
+const MAX_PATH_BYTES: u64 = 1 << 28;
 /// Largest elevation of a circle's camera, in radians.
 const STEEPEST: f32 = 1.2;
 
@@ -91,8 +94,8 @@ fn look(origin: Vec3, target: Vec3, up: Vec3) -> Result<Affine3A> {
 /// The file cannot be read, is no such list, or two positions coincide.
 pub(super) fn path(file: &Path, count: usize) -> Result<Vec<Affine3A>> {
     let shown = file.display();
-    let text = std::fs::read_to_string(file).with_context(|| format!("{shown}: cannot be read"))?;
-    let places: Vec<Place> = serde_json::from_str(&text).with_context(|| {
+    let text = read_at_most(file, MAX_PATH_BYTES).with_context(|| format!("{shown}: cannot be read"))?;
+    let places: Vec<Place> = serde_json::from_slice(&text).with_context(|| {
         format!(
             "{shown}: is no list of places such as {{\"origin\": [0, 1, 4], \"target\": [0, 0, 0], \"up\": [0, 1, 0]}}"
         )

@@ -15,9 +15,10 @@ use crate::io::{atomic, image};
 use crate::optimize::{RenderSettings, render_view};
 use crate::output::fingerprint::Fingerprint;
 use crate::output::images::Picture;
-use crate::output::progress::{Progress, print_line};
+use crate::output::progress::Progress;
 use crate::output::record::write_json;
 use crate::output::run_folder::create;
+use crate::output::streams::print_line;
 use crate::scene::{Scene, Sensor};
 
 /// The frames and their paths.
@@ -38,6 +39,9 @@ impl Turntable {
             Some(file) => orbit::path(file, frames as usize)?,
             None => orbit::circle(scene, &base, frames as usize)?,
         };
+        if args.to_standard_output() {
+            bail!("--output -: standard output takes one picture; give a folder for the frames");
+        }
         let folder = args
             .output
             .clone()

@@ -20,13 +20,16 @@ pub(super) fn load(path: &Path) -> Result<Dataset> {
     let fail = |message: String| IoError::new(path, message);
     super::super::open(path)?;
     let text = std::fs::read_to_string(path).map_err(|e| fail(format!("cannot be read as text: {e}")))?;
-    let root: Value = serde_json::from_str(&text)
-        .map_err(|e| fail(format!("is not valid JSON ({e}), expected a transforms.json")))?;
+    let root: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))
+        .map_err(|e| fail(format!("is not valid JSON ({e}), expected a transforms.json; a scene file, which may have comments, needs no import")))?;
     let Some(top) = root.as_object() else {
         return Err(fail(
             "is not a transforms file: expected an object with `frames`".into(),
         ));
     };
+    if top.get("type").and_then(Value::as_str) == Some("scene") {
+        return Err(fail("is a scene already; render it, or optimise it".into()));
+    }
     let frames = match top.get("frames") {
         Some(Value::Array(frames)) => frames,
         Some(_) => return Err(fail("`frames` is not a list, expected one object a photograph".into())),

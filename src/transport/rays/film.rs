@@ -74,10 +74,10 @@ pub fn table_quantile(table: &FilterTable, u: f32) -> [f32; 2] {
 pub const MAX_REACH: u32 = 16;
 
 /// Whether a sensor's samples count in all pixels around, when a view is rendered to be looked at: a box never reaches
-/// another pixel.
+/// another pixel, nor does a filter that is narrower than a pixel, of which uniform samples would miss most.
 #[inline]
 pub fn spreads(sensor: &SensorRecord) -> bool {
-    sensor.filter != filter::BOX && filter_reach(sensor) <= MAX_REACH
+    sensor.filter != filter::BOX && (1..=MAX_REACH).contains(&filter_reach(sensor))
 }
 
 /// Pixels beside the film, on either side, that samples are spread from, too.

@@ -9,6 +9,8 @@ use gltf::accessor::{DataType, Dimensions};
 use gltf::json::validation::{Checked, Validate as _};
 use gltf::{Accessor, Gltf, Semantic, buffer, image, json};
 
+use crate::io::read_at_most;
+
 /// Largest file, in bytes.
 const MAX_BYTES: u64 = 2 << 30;
 
@@ -182,6 +184,19 @@ fn parse(bytes: &[u8]) -> Result<Gltf> {
             root.accessors.len()
         );
     }
+    // Nor does it look whether an image has what its kind needs, which the crate relies on.
+    let lacks = |image: &json::Image| match image.buffer_view {
+        Some(_) => image.mime_type.is_none().then_some("mimeType"),
+        None => image.uri.is_none().then_some("uri"),
+    };
+    if let Some((number, what)) = root
+        .images
+        .iter()
+        .enumerate()
+        .find_map(|(i, image)| Some((i, lacks(image)?)))
+    {
+        bail!("image {number} has no `{what}`: the file is damaged");
+    }
     let mut first = None;
     root.validate(root, json::Path::new, &mut |path, error| {
         first.get_or_insert_with(|| format!("{}: {error}", path()));
@@ -201,7 +216,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         size <= MAX_BYTES,
         "{shown}: has {size} bytes, but a file of a glTF scene may have {MAX_BYTES} at most"
     );
-    std::fs::read(path).with_context(|| format!("{shown}: cannot be read"))
+    read_at_most(path, MAX_BYTES).with_context(|| format!("{shown}: cannot be read"))
 }
 
 /// The bytes that a name stands for: its own, in base 64, or those of a file in the folder.

@@ -19,6 +19,7 @@ use crate::cli::shared::command_line;
 use crate::io::{atomic, json as pretty};
 use crate::output::run_folder::create;
 use crate::scene;
+use crate::tell;
 use buffers::Buffers;
 use materials::Looks;
 use meshes::Written;
@@ -61,11 +62,11 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
     let scene = scene::parse(&text, &output)?;
     atomic::write_bytes(&output, text.as_bytes())?;
     if !args.quiet {
-        notes.iter().for_each(|note| eprintln!("note: {note}"));
+        notes.iter().for_each(|note| tell!("note: {note}"));
         let shown = output.display().to_string();
         let next = command_line(["prbopt", "render", &shown]);
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        eprintln!(
+        tell!(
             "wrote {shown}: {}, {}; render it with: {next}",
             count(scene.sensors.len(), "view"),
             count(scene.world.placed().count(), "shape"),

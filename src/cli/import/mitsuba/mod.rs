@@ -15,8 +15,9 @@ use crate::cli::Outcome;
 use crate::cli::shared::command_line;
 use crate::exchange::mitsuba::turn;
 use crate::io::{atomic, json};
-use crate::output::progress::print_line;
+use crate::output::streams::print_line;
 use crate::scene::{self, Diagnostics, Place, Scene};
+use crate::tell;
 use convert::Conversion;
 
 /// Writes the scene file.
@@ -42,7 +43,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
         let shown = output.display().to_string();
         let next = command_line(["prbopt", "render", &shown]);
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        eprintln!(
+        tell!(
             "wrote {shown}: {}, {}; render it with: {next}",
             count(scene.sensors.len(), "view"),
             count(scene.world.placed().count(), "shape"),

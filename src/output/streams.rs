@@ -1,0 +1,45 @@
+//! Standard output and standard error. `println!` and `eprintln!` panic where nothing can be written: a closed pipe or a full disk
+//! behind them must not end a run.
+
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write};
+use std::sync::Mutex;
+
+/// Why data did not reach standard output, if a reader was still there.
+static LOST: Mutex<Option<String>> = Mutex::new(None);
+
+/// Prints a line of data. A reader that has gone away is no error: what was computed is in the run's folder.
+pub fn print_line(line: &str) {
+    print_bytes(format!("{line}\n").as_bytes());
+}
+
+/// Prints data as it is; a closed pipe, as of a pager that was quit, is not an error.
+pub fn print_bytes(bytes: &[u8]) {
+    keep(io::stdout().lock().write_all(bytes));
+}
+
+/// Says a line to people on standard error, by [`tell!`](crate::tell). Nobody may be there to read it.
+pub fn say(text: Arguments) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Says a line to people, formatted as by `eprintln!`.
+#[macro_export]
+macro_rules! tell {
+    ($($text:tt)*) => { $crate::output::streams::say(format_args!($($text)*)) };
+}
+
+/// Writes what is left, and returns why data was lost, if any was.
+pub fn finish() -> Option<String> {
+    keep(io::stdout().lock().flush());
+    LOST.lock().ok()?.take()
+}
+
+fn keep(written: io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+        && let Ok(mut lost) = LOST.lock()
+    {
+        lost.get_or_insert(error.to_string());
+    }
+}
