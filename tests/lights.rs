@@ -144,6 +144,34 @@ fn backs_are_dark() {
     }
 }
 
+/// Light that a shining sphere lets through comes from its inside, which does not shine.
+#[test]
+fn a_shining_sphere_does_not_light_itself() {
+    let place = r#"{"scale": 0.6}, {"translate": [0.1, 0.2, -0.3]}"#;
+    let shown = |bsdf: &str, set: Vec<(&'static str, Vec<f32>)>| {
+        let shape = format!(r#""type": "sphere", "bsdf": {bsdf}"#);
+        let small = SmallWorld {
+            integrator: r#", "max_depth": 2"#,
+            set: [vec![("radiance", vec![2.0, 3.0, 5.0])], set].concat(),
+            ..lit("sphere", AHEAD, lamp("lamp", &shape, place))
+        };
+        small.mean(2048, 1)
+    };
+    let (expected, _) = shown(r#"{"type": "diffuse"}"#, vec![("lamp.bsdf.reflectance", vec![0.0])]);
+    assert!(expected > 1.0, "the lamp is seen: {expected}");
+    for bsdf in [
+        r#"{"type": "principledthin", "spec_trans": 0.5, "diff_trans": 1, "roughness": 0.5}"#,
+        r#"{"type": "principled", "spec_trans": 0.9}"#,
+        r#"{"type": "roughdielectric", "alpha": 0.4}"#,
+    ] {
+        let (found, _) = shown(bsdf, Vec::new());
+        assert!(
+            (found - expected).abs() < 1e-6 * expected,
+            "{bsdf}: {found}, not {expected}"
+        );
+    }
+}
+
 #[test]
 fn shapes_that_cannot_shine_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");

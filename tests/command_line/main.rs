@@ -456,6 +456,158 @@ fn a_checkpoint_of_something_else_is_refused() {
     assert!(err.contains("truncated") && err.contains("--force"), "{err}");
 }
 
+/// A finished run is not begun anew by a command that goes on with runs, nor is it shortened; nor goes it on towards another target.
+#[test]
+fn a_finished_run_is_not_lost_by_resuming_it() {
+    let place = Place::new();
+    let (_, err) = place.expect(0, &["optimize", "scene.json", "--iterations", "4", "-o", "run"]);
+    let found = place.json("run/final/sky.radiance.json")["value"][0]
+        .as_f64()
+        .expect("a number");
+    assert!(err.contains(&format!("  sky.radiance: {found:.4}, ")), "{found}: {err}");
+    let before = contents(&place.path("run/final"));
+    let resume = ["optimize", "scene.json", "--resume", "-o", "run"];
+    let (_, err) = place.expect(2, &[&resume[..], &["--iterations", "3"]].concat());
+    assert!(err.contains("has made 4 iterations, more than --iterations 3"), "{err}");
+    let mut brighter = target();
+    brighter["sky"]["radiance"] = json!(0.75);
+    place.write("target.json", &brighter);
+    let (_, err) = place.expect(2, &resume);
+    assert!(err.contains("its target has been changed"), "{err}");
+    place.write("target.json", &target());
+    fs::remove_file(place.path("run/checkpoint.safetensors")).expect("there");
+    let (_, err) = place.expect(2, &resume);
+    assert!(err.contains("is not there, but the results of the run are"), "{err}");
+    assert_eq!(contents(&place.path("run/final")), before);
+    let (_, err) = place.expect(2, &["optimize", "scene.json", "-o", "."]);
+    assert!(err.contains("in the place of the one that it is made from"), "{err}");
+}
+
+/// What a command reads is not written over, and what cannot be written is told before the work.
+#[test]
+fn inputs_are_not_overwritten() {
+    let place = Place::new();
+    let render = |more: &[&str]| [&["render", "scene.json", "--sensor", "a", "--spp", "1", "-q"][..], more].concat();
+    place.expect(0, &render(&["-o", "a.exr"]));
+    let scene = fs::read(place.path("scene.json")).expect("there");
+    let picture = fs::read(place.path("a.png")).expect("there");
+    let mut mapped = self::scene();
+    mapped["sky"] = json!({"type": "envmap", "filename": "a.exr"});
+    mapped.as_object_mut().expect("an object").remove("optimize");
+    place.write("mapped.json", &mapped);
+    for (arguments, expected) in [
+        (
+            &["render", "mapped.json", "--sensor", "b", "--spp", "1", "-o", "a.png"][..],
+            "a.exr: is read by this command, and would be lost",
+        ),
+        (
+            &["compare", "a.png", "a.png", "--difference", "a.png"],
+            "a.png: is read by this command, and would be lost",
+        ),
+        (
+            &["compare", "a.png", "a.png", "--difference", "d.jpg"],
+            "d.jpg: a difference is a PNG",
+        ),
+        (&["report", ".", "-o", "scene.json"], "scene.json: a report is a page"),
+    ] {
+        let (_, err) = place.expect(2, arguments);
+        assert!(err.contains(expected), "{arguments:?}: {err}");
+    }
+    assert_eq!(fs::read(place.path("scene.json")).expect("there"), scene);
+    assert_eq!(fs::read(place.path("a.png")).expect("there"), picture);
+    fs::create_dir(place.path("b.png")).expect("a folder can be made");
+    let (_, err) = place.expect(2, &render(&["-o", "b.exr"]));
+    assert!(err.contains("b.png: cannot be written: it is a folder"), "{err}");
+    assert!(!place.path("b.exr").exists());
+}
+
+/// Options that say nothing where they are given are refused, as are pictures and scenes that need another word.
+#[test]
+fn imports_take_no_option_in_vain() {
+    let place = Place::new();
+    place.write("a.json", &json!({"ball": {"type": "sphere"}}));
+    place.expect(0, &["export", "a.json", "-o", "a.glb", "-q"]);
+    place.expect(0, &["export", "a.json", "-o", "a.xml", "-q"]);
+    place.expect(
+        0,
+        &[
+            "render",
+            "scene.json",
+            "--sensor",
+            "a",
+            "--spp",
+            "1",
+            "-q",
+            "-o",
+            "a.exr",
+        ],
+    );
+    for (arguments, expected) in [
+        (
+            &["a.glb", "--hold-out", "3"][..],
+            "--hold-out: is not for a scene of glTF, as a.glb is",
+        ),
+        (
+            &["a.xml", "--linear"],
+            "--linear: is not for a Mitsuba scene, as a.xml is",
+        ),
+        (
+            &["a.png", "--splats", "9", "-D", "x=1"],
+            "--define: is not for a picture, as a.png is",
+        ),
+        (&["a.png"], "a.png: is a picture, which is imported as splats"),
+        (&["scene.json"], "scene.json: is a scene already"),
+        (&["nowhere"], "nowhere: there is no such file or folder"),
+    ] {
+        let (_, err) = place.expect(2, &[&["import"], arguments, &["-o", "b.json"]].concat());
+        assert!(err.contains(expected), "{arguments:?}: {err}");
+    }
+}
+
+/// Neither a log on a full disk nor a reader that has gone away ends a command; data that are lost are told by the exit code.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_behind_the_streams_ends_no_command() {
+    let place = Place::new();
+    let full = || {
+        Stdio::from(
+            fs::OpenOptions::new()
+                .write(true)
+                .open("/dev/full")
+                .expect("a device of Linux"),
+        )
+    };
+    let run = ["optimize", "scene.json", "--iterations", "3", "-o", "run"];
+    let status = place.command(&run).stderr(full()).status().expect("the program starts");
+    assert_eq!(status.code(), Some(0));
+    assert!(place.path("run/final").is_dir());
+    let status = place.command(&["render", "none.json"]).stderr(full()).status();
+    assert_eq!(status.expect("the program starts").code(), Some(2));
+    let output = place
+        .command(&["schema"])
+        .stdout(full())
+        .stderr(Stdio::piped())
+        .output();
+    let output = output.expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output could not be written"));
+}
+
+/// Streams that do not end are read no further than a file of their kind may be long.
+#[cfg(unix)]
+#[test]
+fn endless_streams_are_refused() {
+    let place = Place::new();
+    let path = ["render", "scene.json", "--turntable", "2", "--path", "/dev/zero"];
+    for arguments in [&["render", "/dev/zero"][..], &path] {
+        let (_, err) = place.expect(2, arguments);
+        assert!(
+            err.contains("/dev/zero: cannot be read") && err.contains("it has more than"),
+            "{err}"
+        );
+    }
+}
+
 #[test]
 fn machines_get_json_lines_and_quiet_gets_nothing() {
     let place = Place::new();

@@ -56,7 +56,7 @@ fn wrong_requests_to_render_are_told() {
     fs::remove_file(place.path("run/final/sky.radiance.json")).expect("there");
     fs::remove_file(place.path("run/final/object.interior.sigma_t.vol")).expect("there");
     fs::remove_file(place.path("run/final/object.interior.sigma_t.npy")).expect("there");
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 9] = [
         (
             &["--parameters", "run/final"],
             "object.interior.sigma_t.vol, sky.radiance.json",
@@ -66,6 +66,8 @@ fn wrong_requests_to_render_are_told() {
         (&["--sensor", "9"], "an index from 0 to 3"),
         (&["--sensor", "all", "-o", "a.exr"], "for 4 sensors"),
         (&["--spp", "0"], "--spp"),
+        (&["--spp", "-1"], "-1 is not in 1.."),
+        (&["--turntable", "2", "-o", "-"], "standard output takes one picture"),
         (&["-o", "a.jpg"], "a.jpg: cannot be written as .jpg"),
     ];
     for (more, expected) in cases {

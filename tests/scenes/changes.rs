@@ -86,7 +86,8 @@ fn mistakes_are_told_where_they_were_typed() {
         ),
         (
             "box.inside.albedo=0.5",
-            "there is no `inside`: allowed: `type`, `bsdf`, `interior`",
+            "unknown parameter `inside` of `cube` at box.inside: allowed: `to_world`, `flip_normals`, `interior`, `exterior`, \
+             `emitter`, `sensor`, `bsdf`",
         ),
         (
             "integratr.max_depth=3",

@@ -315,6 +315,30 @@ fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
     }
 }
 
+/// What is finite alone may be infinite together; no path gets through that.
+#[test]
+fn extinctions_are_finite_when_they_are_scaled() {
+    let told = |sigma_t: &str, scale: f32| {
+        let text = format!(
+            r#"{{"smoke": {{"type": "cube", "bsdf": {{"type": "null"}},
+                "interior": {{"type": "homogeneous", "sigma_t": {sigma_t}, "scale": {scale}}}}}, "sky": {{"type": "constant"}}}}"#
+        );
+        flattened(&text, Path::new("")).unwrap_or_default()
+    };
+    assert_eq!(told("10", 1e37), "");
+    let found = told("10", 1e38);
+    assert!(
+        found.contains("`smoke.interior.sigma_t` is up to 10, times `scale`"),
+        "{found}"
+    );
+    let blob = r#"{"center": [0.5, 0.5, 0.5], "radius": 0.4, "value": 3e38}"#;
+    let found = told(
+        &format!(r#"{{"type": "blobs", "resolution": [4, 4, 4], "blobs": [{blob}, {blob}]}}"#),
+        1.0,
+    );
+    assert!(found.contains("extinction must be finite"), "{found}");
+}
+
 #[test]
 fn values_of_grid_files_are_possible() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -348,7 +372,7 @@ fn values_of_grid_files_are_possible() {
         (
             &sigma_t,
             -0.25,
-            "`smoke.interior.sigma_t` is -0.25; extinction must not be negative: correct the values",
+            "`smoke.interior.sigma_t` is -0.25; extinction must be finite and not negative: correct the values",
         ),
         (
             &albedo,
@@ -639,7 +663,7 @@ fn environments_shine_everywhere_and_nowhere_less_than_nothing() {
     let text = r#"{"s": {"type": "envmap", "filename": "sky.exr"}, "f": {"type": "rectangle"}}"#;
     write(2, -0.5);
     let expected = format!(
-        "{}: texel x=0 y=0 z=0, channel 2, of `s.data` is -0.5; radiance must not be negative: correct the values",
+        "{}: texel x=0 y=0 z=0, channel 2, of `s.data` is -0.5; radiance must be finite and not negative: correct the values",
         path.display()
     );
     assert_eq!(flattened(text, folder.path()), Some(expected));

@@ -150,12 +150,21 @@ fn sphere_of(record: Light) -> vec4f {
     return vec4f(record.position.xyz, record.direction.w);
 }
 
+// The squared distance from its centre up to which a point counts as one of the sphere's own, from which it is not drawn: the cone of
+// such a point is half of all directions, in which lies the sphere's inside, that does not shine. Rays leave a surface from
+// a point that is off it by rounding.
+fn own_square(sphere: vec4f) -> f32 {
+    let extent = sphere.w + abs(sphere.x) + abs(sphere.y) + abs(sphere.z);
+    let reach = sphere.w + 4.0 * ROUNDING * extent;
+    return reach * reach;
+}
+
 fn sample_sphere(record: Light, p: vec3f, u: vec2f) -> Drawn {
     let sphere = sphere_of(record);
     let radius = sphere.w;
     let to = sphere.xyz - p;
     let square = dot(to, to);
-    if square <= radius * radius {
+    if square <= own_square(sphere) {
         return DARK;
     }
     let cap = cone(square, radius);
@@ -189,7 +198,7 @@ fn area_pdf(p: vec3f, direction: vec3f, hit: Hit) -> f32 {
         let sphere = sphere_of(record);
         let to_center = sphere.xyz - p;
         let square = dot(to_center, to_center);
-        if square <= sphere.w * sphere.w {
+        if square <= own_square(sphere) {
             return 0.0;
         }
         pdf = cone(square, sphere.w).x;

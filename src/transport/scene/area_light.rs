@@ -4,7 +4,7 @@ use std::f32::consts::{FRAC_PI_2, PI};
 
 use super::light::{BELOW_ONE, Drawn, draw, with_choice};
 use super::records::SceneView;
-use super::shape::{Hit, SurfacePoint, cross, world_normal};
+use super::shape::{Hit, ROUNDING, SurfacePoint, cross, world_normal};
 use crate::each::EachEntry;
 use crate::resident::environment::row_start;
 use crate::resident::layout::{LightRecord, SurfaceRecord, surface};
@@ -228,6 +228,16 @@ fn sphere_of(record: &LightRecord) -> ([f32; 3], f32) {
     )
 }
 
+/// The squared distance from its centre up to which a point counts as one of the sphere's own, from which it is not drawn: the cone of
+/// such a point is half of all directions, in which lies the sphere's inside, that does not shine. Rays leave a surface from
+/// a point that is off it by rounding.
+#[inline(always)]
+fn own_square(center: [f32; 3], radius: f32) -> f32 {
+    let extent = radius + center[0].abs() + center[1].abs() + center[2].abs();
+    let reach = radius + 4.0 * ROUNDING * extent;
+    reach * reach
+}
+
 /// The direction from `p` to a sphere in the cone that it fills, and whether `p` is outside.
 #[inline(always)]
 pub(in crate::transport) fn sample_sphere(record: &LightRecord, p: [f32; 3], u: [f32; 2]) -> (bool, Drawn) {
@@ -252,7 +262,7 @@ pub(in crate::transport) fn sample_sphere(record: &LightRecord, p: [f32; 3], u: 
         point: SurfacePoint::new(along(p, direction, distance), [0.0; 2]),
         normal,
     };
-    (square > radius * radius, drawn)
+    (square > own_square(center, radius), drawn)
 }
 
 /// Pdf of uniform directions in the cone of a sphere at squared distance `square`, and one minus the cone's cosine.
@@ -277,7 +287,7 @@ pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit) 
         let (center, radius) = sphere_of(record);
         let to = [0, 1, 2].each(|a| center[a] - p[a]);
         let square = dot(to, to);
-        if square <= radius * radius {
+        if square <= own_square(center, radius) {
             return 0.0;
         }
         cone(square, radius).0

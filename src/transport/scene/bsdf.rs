@@ -210,11 +210,11 @@ impl<'a, M: Number + 'a, L: Fn(u32) -> &'a [M] + Copy> Side<'_, 'a, M, L> {
         let mut sum = Rgb::zero();
         for leaf in self.leaves {
             let value = self.leaf_eval(leaf, wo);
-            if leaf.factors == 0 {
-                // A leaf without factors is alone.
-                return value;
-            }
-            sum += value * Rgb::splat(self.leaf_weight(leaf));
+            // The sides of a two-sided BSDF under a normal map are leaves without factors, of which the turned normal chooses one.
+            sum += match leaf.factors {
+                0 => value,
+                _ => value * Rgb::splat(self.leaf_weight(leaf)),
+            };
         }
         sum
     }
