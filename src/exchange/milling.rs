@@ -22,7 +22,7 @@ pub struct Milled {
     pub heights: Vec<f32>,
     /// The largest and the root mean square distance of that side from the one wanted, along z, and the range of that.
     pub largest: f64,
-    pub mean: f64,
+    pub rms: f64,
     pub range: f64,
 }
 
@@ -102,7 +102,7 @@ pub fn mill(heights: &[f32], size: [usize; 2], cutter: Cutter) -> Milled {
     let distances = || left.values.iter().zip(&fine.values).map(|(a, b)| a - b);
     Milled {
         largest: distances().fold(0.0, |most, d| d.abs().max(most)),
-        mean: (distances().map(|d| d * d).sum::<f64>() / left.values.len() as f64).sqrt(),
+        rms: (distances().map(|d| d * d).sum::<f64>() / left.values.len() as f64).sqrt(),
         range: high - low,
         heights: left
             .along_both(|line, _| coefficients(line))
@@ -265,7 +265,7 @@ mod tests {
             "{}",
             milled.largest
         );
-        assert!(milled.mean > 0.0 && milled.mean < milled.largest && (milled.range - 0.1).abs() < 1e-6);
+        assert!(milled.rms > 0.0 && milled.rms < milled.largest && (milled.range - 0.1).abs() < 1e-6);
     }
 
     /// What is nowhere more narrowly hollow than the ball is left nearly as it is, and what has been milled is not changed by the
@@ -282,7 +282,7 @@ mod tests {
         let once = mill(&heights, size, cutter(1.0));
         assert!(once.largest > 1e-2, "{}", once.largest);
         let twice = mill(&once.heights, size, cutter(1.0));
-        assert!(twice.mean < 0.1 * once.mean, "{} {}", twice.mean, once.mean);
+        assert!(twice.rms < 0.1 * once.rms, "{} {}", twice.rms, once.rms);
     }
 
     #[test]

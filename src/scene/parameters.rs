@@ -111,8 +111,11 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, att
     }
     if tunable.quantity == Quantity::BendingIndex && !attached {
         object.error(
-            format!("`{}` cannot be optimised: another index bends light elsewhere", tunable.array.path),
-            "only derivatives at fixed paths are known; those of a `roughdielectric` or a `thindielectric` are complete, and \
+            format!(
+                "`{}` cannot be optimised: another index bends light elsewhere",
+                tunable.array.path
+            ),
+            "only derivatives at fixed paths are known; those of a `roughdielectric` or a `thindielectric` are, and \
              the integrator `prb_attached` moves paths",
         );
     }
@@ -122,7 +125,7 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, att
                 "`{}` cannot be optimised: another normal mirrors or bends light elsewhere",
                 tunable.array.path
             ),
-            "only derivatives at fixed paths are known; those of rough BSDFs under it are complete, and the integrator \
+            "only derivatives at fixed paths are known; those of rough BSDFs under it are, and the integrator \
              `prb_attached` moves paths",
         );
     }

@@ -6,6 +6,7 @@ use super::context::Context;
 use super::motion;
 use super::optic::screen_reflectance;
 use super::quantity::Quantity;
+use super::world::Input;
 use super::{Backdrop, Background, Bsdf, Geometry, Model, Scene, Source, Surface, Texture, Visited, files};
 
 /// Records all warnings.
@@ -23,6 +24,47 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
     meshes(context, scene);
     reflectances(context, scene);
     motion::warn(context, scene);
+    facets(context, scene);
+}
+
+/// Derivatives of what GGX transmits by what turns its half vectors: it ends where these reach the horizon, before it has become
+/// zero, and that border moves (docs/method.md, section 12).
+fn facets(context: &Context<'_>, scene: &Scene) {
+    let all = scene.world.surfaces.iter();
+    let mut surfaces = all.chain(scene.world.groups.iter().flat_map(|group| &group.surfaces));
+    if let Some(path) = surfaces.find_map(|surface| turned(&surface.bsdf, None)) {
+        context.warn(format!(
+            "derivatives by `{path}` leave out that the border of what `ggx` transmits moves with it, by an index some percent, by \
+             normals most of them where little is reflected; `\"distribution\": \"beckmann\"` has no such border"
+        ));
+    }
+}
+
+/// The first parameter by which the half vectors of GGX's transmission turn, under the relief that a run changes, if any.
+fn turned<'a>(bsdf: &'a Bsdf, relief: Option<&'a str>) -> Option<&'a str> {
+    match bsdf {
+        Bsdf::Null => None,
+        Bsdf::Material(material) => {
+            let transmits = |input: &Input| input.key == "spec_trans" && !input.texture.is_always(0.0);
+            let ggx = match material.model {
+                Model::RoughDielectric => !material.facets.beckmann,
+                Model::Principled => material.inputs.iter().any(transmits),
+                _ => false,
+            };
+            let mut indices = material.inputs.iter().filter(|input| {
+                matches!(
+                    input.quantity,
+                    Quantity::Index | Quantity::DenserIndex | Quantity::Specular
+                )
+            });
+            let index = || indices.find_map(|input| input.texture.tuned());
+            ggx.then(|| relief.or_else(index)).flatten()
+        }
+        Bsdf::TwoSided { sides } => sides.iter().find_map(|side| turned(&side.bsdf, relief)),
+        Bsdf::Mask { nested, .. } => turned(&nested.bsdf, relief),
+        Bsdf::Blend { nested, .. } => nested.iter().find_map(|part| turned(&part.bsdf, relief)),
+        Bsdf::Relief { relief: own, nested } => turned(&nested.bsdf, own.texture.tuned().or(relief)),
+    }
 }
 
 /// Jacobians of rays that are inverted, but have no inverse.

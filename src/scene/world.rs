@@ -373,6 +373,19 @@ impl Texture {
         Self::Constant(super::lookup::value(path.to_string(), values.to_vec()))
     }
 
+    /// The path of what a run changes of it, if it does.
+    pub(super) fn tuned(&self) -> Option<&str> {
+        let arrays: Vec<&Array> = match self {
+            Self::Constant(array) => vec![array],
+            Self::Checkerboard { colors, .. } => colors.iter().collect(),
+            Self::Bitmap(map) => vec![&map.data],
+            Self::Attribute(map) => vec![&map.values],
+            Self::Volume { volume, .. } => vec![&volume.array],
+        };
+        let tuned = arrays.into_iter().find(|array| array.tuning.is_some())?;
+        Some(&tuned.path)
+    }
+
     /// Whether it is this number everywhere, and no run changes it.
     pub(super) fn is_always(&self, number: f32) -> bool {
         match self {

@@ -487,8 +487,8 @@ fn a_finished_run_is_not_lost_by_resuming_it() {
 #[test]
 fn inputs_are_not_overwritten() {
     let place = Place::new();
-    let render = |more: &[&str]| [&["render", "scene.json", "--sensor", "a", "--spp", "1", "-q"][..], more].concat();
-    place.expect(0, &render(&["-o", "a.exr"]));
+    const RENDER: [&str; 8] = ["render", "scene.json", "--sensor", "a", "--spp", "1", "-q", "-o"];
+    place.expect(0, &[&RENDER[..], &["a.exr"]].concat());
     let scene = fs::read(place.path("scene.json")).expect("there");
     let picture = fs::read(place.path("a.png")).expect("there");
     let mut mapped = self::scene();
@@ -516,7 +516,7 @@ fn inputs_are_not_overwritten() {
     assert_eq!(fs::read(place.path("scene.json")).expect("there"), scene);
     assert_eq!(fs::read(place.path("a.png")).expect("there"), picture);
     fs::create_dir(place.path("b.png")).expect("a folder can be made");
-    let (_, err) = place.expect(2, &render(&["-o", "b.exr"]));
+    let (_, err) = place.expect(2, &[&RENDER[..], &["b.exr"]].concat());
     assert!(err.contains("b.png: cannot be written: it is a folder"), "{err}");
     assert!(!place.path("b.exr").exists());
 }

@@ -318,21 +318,22 @@ fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
 /// What is finite alone may be infinite together; no path gets through that.
 #[test]
 fn extinctions_are_finite_when_they_are_scaled() {
-    let told = |sigma_t: &str, scale: f32| {
+    let told = |kind: &str, sigma_t: &str, scale: f32| {
         let text = format!(
             r#"{{"smoke": {{"type": "cube", "bsdf": {{"type": "null"}},
-                "interior": {{"type": "homogeneous", "sigma_t": {sigma_t}, "scale": {scale}}}}}, "sky": {{"type": "constant"}}}}"#
+                "interior": {{"type": "{kind}", "sigma_t": {sigma_t}, "scale": {scale}}}}}, "sky": {{"type": "constant"}}}}"#
         );
         flattened(&text, Path::new("")).unwrap_or_default()
     };
-    assert_eq!(told("10", 1e37), "");
-    let found = told("10", 1e38);
+    assert_eq!(told("homogeneous", "10", 1e37), "");
+    let found = told("homogeneous", "10", 1e38);
     assert!(
         found.contains("`smoke.interior.sigma_t` is up to 10, times `scale`"),
         "{found}"
     );
     let blob = r#"{"center": [0.5, 0.5, 0.5], "radius": 0.4, "value": 3e38}"#;
     let found = told(
+        "heterogeneous",
         &format!(r#"{{"type": "blobs", "resolution": [4, 4, 4], "blobs": [{blob}, {blob}]}}"#),
         1.0,
     );
@@ -566,7 +567,7 @@ fn normals_of_mirrors_are_not_optimised() {
         let said = told(&format!(r#"{{"type": "{smooth}"}}"#)).expect("it mirrors");
         let expected = "`coin.bsdf.b.heights` cannot be optimised: another normal mirrors or bends light elsewhere at \
                         optimize.parameters.coin.bsdf.b.heights: only derivatives at fixed paths are known; those of rough BSDFs \
-                        under it are complete, and the integrator `prb_attached` moves paths";
+                        under it are, and the integrator `prb_attached` moves paths";
         assert!(said.contains(expected), "{said}");
     }
 }
