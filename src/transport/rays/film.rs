@@ -177,6 +177,21 @@ mod tests {
         (scene, sensor)
     }
 
+    /// Of uniform samples of a pixel a narrow filter would see few or none, so that they are drawn by it.
+    #[test]
+    fn narrow_filters_do_not_spread() {
+        for (of, expected) in [
+            (Filter::Box, false),
+            (Filter::Tent { radius: 0.01 }, false),
+            (Filter::Tent { radius: 0.5 }, false),
+            (Filter::Tent { radius: 0.6 }, true),
+            (Filter::Gaussian { stddev: 0.01 }, false),
+            (Filter::Gaussian { stddev: 0.5 }, true),
+        ] {
+            assert_eq!(spreads(&records(of).1), expected, "{of:?}");
+        }
+    }
+
     /// Chi-square test of 2^17 weighed samples against the exact filter, truncated to the film, in 40 bins, for pixels
     /// inside and at the border. The bound is the 1 - 1e-4 quantile of 39 degrees of freedom. Samples of a bin have one
     /// weight but for its sign, which a bin on a zero of the filter has both of.
