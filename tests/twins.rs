@@ -155,6 +155,11 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "transport/scene/bsdf",
+        &["choice_count"],
+        "a field in Rust; counted from bits here, which takes fewer registers",
+    ),
+    (
+        "transport/scene/bsdf",
         &["weight_slope"],
         "a loop of `weight_adjoint` in Rust, whose factors are slices",
     ),

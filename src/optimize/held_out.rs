@@ -56,7 +56,8 @@ pub fn judge(
     let stems = file_stems(&names);
     let count = scene.sensors.iter().filter(|s| s.held_out).count();
     if count > 0 {
-        progress.note(&format!("rendering {count} held-out views at {} spp", look.spp));
+        let views = if count == 1 { "view" } else { "views" };
+        progress.note(&format!("rendering {count} held-out {views} at {} spp", look.spp));
     }
     let mut views = Vec::new();
     for (index, sensor) in scene.sensors.iter().enumerate().filter(|(_, s)| s.held_out) {

@@ -620,7 +620,7 @@ fn outside_bounds(parameter: &mut Parameter) -> Option<String> {
     let path = &parameter.path;
     (count > 0).then(|| {
         format!(
-            "warning: {count} initial values of {path} lie outside of its bounds {low} to {high}: they start at the \
+            "warning: initial values of {path} ({count}) lie outside of its bounds {low} to {high}: they start at the \
              nearest bound"
         )
     })

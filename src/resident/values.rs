@@ -30,7 +30,8 @@ impl Fault<'_> {
 }
 
 /// The first value that a walk cannot use: a negative or infinite extinction, an albedo or a weight of a phase function outside
-/// [0, 1], a `g` outside (-1, 1), a negative radiance, a height beyond the slab's other side.
+/// [0, 1], a `g` outside (-1, 1), a negative radiance of an environment map, which is drawn in proportion, a height beyond the
+/// slab's other side.
 pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     impossible(scene, params).or_else(|| too_dense(scene, params))
 }
@@ -52,6 +53,7 @@ fn too_dense<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     })
 }
 
+/// The first value that is out of its quantity's range.
 fn impossible<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     scene.visit().into_iter().find_map(|Visited { array, quantity, .. }| {
         let parameter = &params.parameters[params.find(&array.path)?];
@@ -99,14 +101,16 @@ fn no_normal(parameter: &Parameter) -> Option<String> {
 /// The quantity in words, which values are possible, and that in words.
 type Rule = (&'static str, fn(f32) -> bool, &'static str);
 
-/// What a walk relies on. Images of reflectances, which may be above 1, are checked when they are read, before they are decoded.
+/// What a walk relies on. Images of reflectances may be above 1.
 fn rule(quantity: Quantity) -> Option<Rule> {
     match quantity {
         Quantity::Extinction => Some(("extinction", is_amount, "must be finite and not negative")),
         Quantity::Albedo => Some(("an albedo", is_share, "must lie between 0 and 1")),
         Quantity::Weight => Some(("a weight", is_share, "must lie between 0 and 1")),
         Quantity::Asymmetry => Some(("`g`", |v| v.abs() < 1.0, "must lie between -1 and 1, both excluded")),
-        Quantity::Environment | Quantity::Light => Some(("radiance", is_amount, "must be finite and not negative")),
+        Quantity::Environment => Some(("radiance", is_amount, "must be finite and not negative")),
+        // Bounds may let a run take light away.
+        Quantity::Light => Some(("radiance", f32::is_finite, "must be finite")),
         Quantity::Reflectance => Some(("a reflectance", is_amount, "must be finite and not negative")),
         Quantity::Opacity => Some(("an opacity", is_share, "must lie between 0 and 1")),
         Quantity::Specular => Some(("`specular`", is_share, "must lie between 0 and 1")),

@@ -34,8 +34,9 @@ fn facets(context: &Context<'_>, scene: &Scene) {
     let mut surfaces = all.chain(scene.world.groups.iter().flat_map(|group| &group.surfaces));
     if let Some(path) = surfaces.find_map(|surface| turned(&surface.bsdf, None)) {
         context.warn(format!(
-            "derivatives by `{path}` leave out that the border of what `ggx` transmits moves with it, by an index some percent, by \
-             normals most of them where little is reflected; `\"distribution\": \"beckmann\"` has no such border"
+            "what facets of `ggx` transmit ends at a border that moves with `{path}`, which derivatives by that leave out: some percent \
+             of those by an index, most of those by normals where little is reflected; a `roughdielectric` with the `distribution` \
+             `beckmann` has no such border"
         ));
     }
 }

@@ -43,6 +43,33 @@ struct BsdfSample {
 struct Choice {
     total: f32,
     least: f32,
+#ifdef RELIEFS
+    // A bit for each of the first leaves that may not be chosen: of those of both sides under a relief, the one that it turns away from
+    // the path.
+    averted: u32,
+#endif
+}
+
+#ifdef RELIEFS
+// The leaves of a side of which is asked whether they face the path; any other may be chosen.
+const FACED: u32 = 32u;
+#endif
+
+fn may_be_chosen(chances: Choice, number: u32) -> bool {
+#ifdef RELIEFS
+    return number >= FACED || ((chances.averted >> number) & 1u) == 0u;
+#else
+    return true;
+#endif
+}
+
+// How many of `leaves` may be chosen.
+fn choice_count(chances: Choice, leaves: u32) -> u32 {
+#ifdef RELIEFS
+    return leaves - countOneBits(chances.averted);
+#else
+    return leaves;
+#endif
 }
 
 // A factor of a leaf's weight.
@@ -61,31 +88,39 @@ fn leaf_weight(leaf: Leaf, point: SurfacePoint) -> f32 {
 }
 
 fn choice(at: Interaction) -> Choice {
-    let each = 1.0 / f32(at.leaves.y);
+    var chances: Choice;
+    chances.least = 1.0;
     if at.leaves.y == 1u {
-        return Choice(0.0, 1.0);
+        return chances;
     }
-    var total = 0.0;
     for (var i = 0u; i < at.leaves.y; i++) {
-        total += leaf_weight(leaf_record(at.leaves.x + i), at.hit.point);
+        let leaf = leaf_record(at.leaves.x + i);
+#ifdef RELIEFS
+        if i < FACED && (leaf.flags & (LEAF_FRONT | LEAF_BACK)) != 0u && !facing(leaf, at).lit {
+            chances.averted |= 1u << i;
+            continue;
+        }
+#endif
+        chances.total += leaf_weight(leaf, at.hit.point);
     }
-    var least = select(0.0, EXPLORED * each, (at.flags & BSDF_VARIES) != 0u);
-    if total <= 0.0 {
-        least = each;
+    let each = 1.0 / f32(max(choice_count(chances, at.leaves.y), 1u));
+    chances.least = select(0.0, EXPLORED * each, (at.flags & BSDF_VARIES) != 0u);
+    if chances.total <= 0.0 {
+        chances.least = each;
     }
-    return Choice(total, least);
+    return chances;
 }
 
-// The probability with which a leaf of this weight is chosen; `count` is the number of leaves.
-fn choice_probability(chances: Choice, weight: f32, count: u32) -> f32 {
-    if count == 1u {
+// The probability with which a leaf of this weight is chosen, if it may be; `leaves` is their number.
+fn choice_probability(chances: Choice, weight: f32, leaves: u32) -> f32 {
+    if leaves == 1u {
         return 1.0;
     }
     var chosen = 0.0;
     if chances.total > 0.0 {
         chosen = weight / chances.total;
     }
-    return chances.least + (1.0 - chances.least * f32(count)) * chosen;
+    return chances.least + (1.0 - chances.least * f32(choice_count(chances, leaves))) * chosen;
 }
 
 // Whether the leaf is diffuse in the surface's own frame.
@@ -197,6 +232,9 @@ fn choose_leaf(at: Interaction, chances: Choice, sampler: ptr<function, Sampler>
     var left = sampler_draw(sampler);
     var found = false;
     for (var i = 0u; i < at.leaves.y; i++) {
+        if !may_be_chosen(chances, i) {
+            continue;
+        }
         let weight = leaf_weight(leaf_record(at.leaves.x + i), at.hit.point);
         let probability = choice_probability(chances, weight, at.leaves.y);
         if probability > 0.0 {

@@ -98,7 +98,11 @@ impl Cpu {
     }
 
     fn with_level(level: Level) -> Self {
-        let detail = format!("{} threads, {}", rayon::current_num_threads(), level.name());
+        let threads = match rayon::current_num_threads() {
+            1 => "1 thread".into(),
+            threads => format!("{threads} threads"),
+        };
+        let detail = format!("{threads}, {}", level.name());
         let tape_limit = physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE);
         let (inputs, transport) = Inputs::new(level, tape_limit, Resident::empty(), ParamSet::default());
         Self {

@@ -80,19 +80,23 @@ pub(super) fn factors<'a>(scene: &SceneView<'a>, leaf: &LeafRecord) -> &'a [Fact
     &scene.factors[leaf.first_factor as usize..][..leaf.factors as usize]
 }
 
-/// How leaves are chosen at a point: the sum of their weights on the sampling side, and the probability that each has
-/// whatever its weight.
+/// The leaves of a side of which is asked whether they face the path; any other may be chosen. A GPU has a bit for each.
+const FACED: usize = 32;
+
+/// How leaves are chosen at a point: how many they are, the sum of their weights on the sampling side, and the probability that each
+/// has whatever its weight.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
+    count: usize,
     total: f32,
     least: f32,
 }
 
-/// The probability with which a leaf of this weight is chosen; `count` is the number of leaves.
+/// The probability with which a leaf of this weight is chosen.
 #[inline]
-fn choice_probability(choice: &Choice, weight: f32, count: usize) -> f32 {
+fn choice_probability(choice: &Choice, weight: f32) -> f32 {
     let chosen = if choice.total > 0.0 { weight / choice.total } else { 0.0 };
-    choice.least + (1.0 - choice.least * count as f32) * chosen
+    choice.least + (1.0 - choice.least * choice.count as f32) * chosen
 }
 
 /// The value of a number as f32: lobes that are not smooth have no derivative by directions.
@@ -236,32 +240,47 @@ impl<'a, M: Number + 'a, L: Fn(u32) -> &'a [M] + Copy> Side<'_, 'a, M, L> {
 }
 
 impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
+    /// Whether a leaf may be chosen: of those of both sides under a relief, the one that it turns to the path.
+    #[inline]
+    fn may_be_chosen(&self, number: usize, leaf: &LeafRecord) -> bool {
+        number >= FACED
+            || leaf.flags & (layout::leaf::FRONT | layout::leaf::BACK) == 0
+            || facing(self.scene, self.look, leaf, self.at).is_some()
+    }
+
     #[inline]
     fn choice(&self) -> Choice {
         let leaves = self.leaves;
-        let each = 1.0 / leaves.len() as f32;
-        if leaves.len() == 1 {
-            return Choice { total: 0.0, least: 1.0 };
+        let (mut count, mut total) = (leaves.len(), 0.0);
+        if count == 1 {
+            return Choice {
+                count,
+                total,
+                least: 1.0,
+            };
         }
-        let mut total = 0.0;
-        for leaf in leaves {
-            total += self.leaf_weight(leaf);
+        for (number, leaf) in leaves.iter().enumerate() {
+            match self.may_be_chosen(number, leaf) {
+                true => total += self.leaf_weight(leaf),
+                false => count -= 1,
+            }
         }
+        let each = 1.0 / count.max(1) as f32;
         let least = match self.at.record(self.scene).flags & bsdf::VARIES {
             _ if total <= 0.0 => each,
             0 => 0.0,
             _ => EXPLORED * each,
         };
-        Choice { total, least }
+        Choice { count, total, least }
     }
 
-    /// The probability of a leaf at a point.
+    /// The probability of a leaf that may be chosen.
     #[inline]
     fn leaf_probability(&self, choice: &Choice, leaf: &LeafRecord) -> f32 {
         if self.leaves.len() == 1 {
             return 1.0;
         }
-        choice_probability(choice, self.leaf_weight(leaf), self.leaves.len())
+        choice_probability(choice, self.leaf_weight(leaf))
     }
 
     /// The pdf of a leaf's sampling of its smooth lobes.
@@ -322,6 +341,9 @@ impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
         let mut left = sampler.draw();
         let mut last = None;
         for (number, leaf) in leaves.iter().enumerate() {
+            if !self.may_be_chosen(number, leaf) {
+                continue;
+            }
             let probability = self.leaf_probability(&choice, leaf);
             if probability > 0.0 {
                 last = Some((number, probability));
