@@ -173,7 +173,7 @@ fn a_run_leaves_everything_that_it_promises() {
     for words in [
         "memory: about",
         "held-out views (1)",
-        "rendering 1 held-out views at",
+        "rendering 1 held-out view at",
         "runs/scene/final",
         "prbopt render scene.json",
     ] {
