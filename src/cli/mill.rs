@@ -91,9 +91,12 @@ pub fn run(args: MillArgs) -> Result<Outcome> {
     create(&args.output)?;
     write_maps(&args.output, std::iter::once(&*parameter))?;
     write_solid(&args.output, slab, &parameter.values, [width, height])?;
-    let [largest, rms, range] = [milled.largest, milled.rms, milled.range].map(|length| length * unit);
+    let [largest, mean, rms, range] =
+        [milled.largest, milled.mean, milled.rms, milled.range].map(|length| length * unit);
     if args.verbosity.json {
-        print_line(&json!({ "largest": largest, "rms": rms, "range": range, "folder": args.output }).to_string());
+        print_line(
+            &json!({ "largest": largest, "mean": mean, "rms": rms, "range": range, "folder": args.output }).to_string(),
+        );
     } else if args.verbosity.speaks() {
         print_line(&format!(
             "{shown}: heights that differ by {range:.3e} are off by {rms:.3e} (root mean square), by {largest:.3e} at most"

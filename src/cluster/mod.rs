@@ -11,13 +11,14 @@ mod wire;
 #[path = "mpi.rs"]
 mod wire;
 
-use crate::tell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use bytemuck::{AnyBitPattern, NoUninit};
+
+use crate::tell;
 
 /// Bytes of a message to all ranks together at most: MPI counts in 32 bits with a sign.
 const MESSAGE: usize = 1 << 30;

@@ -20,8 +20,9 @@ pub struct Cutter {
 pub struct Milled {
     /// Coefficients of the spline through the side that is left.
     pub heights: Vec<f32>,
-    /// The largest and the root mean square distance of that side from the one wanted, along z, and the range of that.
+    /// The largest, the mean and the root mean square distance of that side from the one wanted, along z, and the range of that.
     pub largest: f64,
+    pub mean: f64,
     pub rms: f64,
     pub range: f64,
 }
@@ -99,10 +100,12 @@ pub fn mill(heights: &[f32], size: [usize; 2], cutter: Cutter) -> Milled {
         let all = envelope(line, bend[axis], 0);
         all[margin[axis]..all.len() - margin[axis]].to_vec()
     });
+    let count = left.values.len() as f64;
     let distances = || left.values.iter().zip(&fine.values).map(|(a, b)| a - b);
     Milled {
         largest: distances().fold(0.0, |most, d| d.abs().max(most)),
-        rms: (distances().map(|d| d * d).sum::<f64>() / left.values.len() as f64).sqrt(),
+        mean: distances().map(f64::abs).sum::<f64>() / count,
+        rms: (distances().map(|d| d * d).sum::<f64>() / count).sqrt(),
         range: high - low,
         heights: left
             .along_both(|line, _| coefficients(line))

@@ -2,8 +2,6 @@
 //!
 //! Everything for people goes to stderr; stdout carries data only.
 
-use crate::output::streams::print_line;
-use crate::tell;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -11,6 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::metrics::Figures;
+use super::streams::print_line;
+use crate::tell;
 
 /// Whom the program talks to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,16 @@ impl Style {
         } else {
             Self::Lines
         }
+    }
+}
+
+/// Something that is shown to be at work, until this is dropped.
+#[derive(Debug)]
+pub struct Busy(ProgressBar);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 
@@ -96,6 +106,20 @@ impl Progress {
             Style::Quiet => tell!("{text}"),
             _ => self.note(text),
         }
+    }
+
+    /// Shows on a terminal what is at work, of which nobody knows how long it takes, and for how long it has been.
+    pub fn busy(&self, text: String) -> Busy {
+        let bar = match self.style {
+            Style::Bar => ProgressBar::new_spinner(),
+            Style::Lines | Style::Json | Style::Quiet => return Busy(ProgressBar::hidden()),
+        };
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed}  {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.set_message(text);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Busy(bar)
     }
 
     /// Whether a machine is told, by lines of JSON.

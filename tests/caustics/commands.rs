@@ -164,7 +164,7 @@ fn a_slab_is_milled() {
     let told: Value = serde_json::from_str(&place.told(line)).expect("JSON");
     let of = |key: &str| told[key].as_f64().expect("a number");
     assert!(
-        of("mean") > 0.0 && of("largest") >= of("mean") && of("range") > of("largest"),
+        of("mean") > 0.0 && of("rms") >= of("mean") && of("largest") >= of("rms") && of("range") > of("largest"),
         "{told}"
     );
     let [found, left] = ["run/final", "milled"].map(|folder| {

@@ -150,7 +150,13 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
             iteration: 0,
             spp,
         };
-        let Some(mut picture) = film.picture(&scene, device.as_mut(), look)? else {
+        let busy = progress.busy(format!(
+            "{}: {}×{} pixels, {spp} samples each",
+            film.name, sensor.width, sensor.height
+        ));
+        let picture = film.picture(&scene, device.as_mut(), look)?;
+        drop(busy);
+        let Some(mut picture) = picture else {
             continue;
         };
         picture.format.opaque = opaque;
