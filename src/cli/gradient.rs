@@ -23,7 +23,7 @@ use crate::tell;
 use crate::transport::rays::random::Pass;
 
 /// Most bytes of a direction as JSON.
-const MAX_TANGENT_BYTES: u64 = 1 << 32;
+const MAX_TANGENT_BYTES: u64 = 1 << 30;
 
 /// Arguments of `prbopt gradient`.
 #[derive(Debug, Args)]

@@ -21,7 +21,11 @@ pub(super) fn load(path: &Path) -> Result<Dataset> {
     super::super::open(path)?;
     let text = std::fs::read_to_string(path).map_err(|e| fail(format!("cannot be read as text: {e}")))?;
     let root: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-        .map_err(|e| fail(format!("is not valid JSON ({e}), expected a transforms.json; a scene file, which may have comments, needs no import")))?;
+        .map_err(|e| {
+            fail(format!(
+                "is not valid JSON ({e}), expected a transforms.json; a scene file, which may have comments, needs no import"
+            ))
+        })?;
     let Some(top) = root.as_object() else {
         return Err(fail(
             "is not a transforms file: expected an object with `frames`".into(),
