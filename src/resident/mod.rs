@@ -11,6 +11,7 @@ pub mod field;
 pub mod filter;
 mod footprint;
 pub mod geometry;
+pub mod glide;
 pub mod interior;
 pub mod lamp;
 pub mod layout;

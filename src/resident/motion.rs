@@ -9,6 +9,7 @@ use super::attached;
 use super::bvh::{self, Corners};
 use super::emissive_triangles::{cube, emissive_triangles, mesh};
 use super::geometry::{cylinder_area, inverse, radius};
+use super::glide::{Ground, Track};
 use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, NONE, SensorRecord, SurfaceRecord, Triangle, leaf, light,
     surface, texture,
@@ -36,6 +37,8 @@ pub struct Motion {
     pub normals: u32,
     /// What turns and scales leave where it is.
     pub pivot: [f32; 3],
+    /// Where points that a path meets slide along its ray.
+    pub track: Option<Track>,
 }
 
 /// Where surfaces stand before they are moved.
@@ -45,6 +48,8 @@ pub struct Rest {
     pub motions: Vec<Option<Motion>>,
     /// Meshes whose vertices follow parameters, whether a run changes these or not.
     pub meshes: Vec<Vertices>,
+    /// For each surface what tells where points slide on it.
+    grounds: Vec<Ground>,
     to_world: Vec<Affine3A>,
     lights: Vec<LightRecord>,
     /// Those of sensors.
@@ -58,6 +63,8 @@ impl Rest {
     pub fn bytes(&self) -> usize {
         let meshes: usize = self.meshes.iter().map(Vertices::bytes).sum();
         size_of_val(&self.motions[..])
+            + self.grounds.iter().map(Ground::bytes).sum::<usize>()
+            + size_of_val(&self.grounds[..])
             + size_of_val(&self.to_world[..])
             + size_of_val(&self.lights[..])
             + size_of_val(&self.cameras[..])
@@ -97,6 +104,7 @@ impl Rest {
         let (surface_of, meshes): (Vec<usize>, Vec<Vertices>) = meshes.into_iter().unzip();
         let rest = Self {
             motions: Vec::new(),
+            grounds: Vec::new(),
             to_world: paths.surfaces.iter().map(|record| affine(&record.to_world)).collect(),
             lights: paths.lights.clone(),
             cameras: scene.sensors.iter().map(|sensor| sensor.to_world).collect(),
@@ -142,8 +150,31 @@ impl Rest {
         }
         let of_sensors = scene.sensors.iter();
         motions.extend(of_sensors.map(|sensor| motion(&sensor.motion, sensor.to_world.translation, params)));
-        Ok(Self { motions, ..rest })
+        let grounds = grounds(paths, &motions);
+        Ok(Self {
+            motions,
+            grounds,
+            ..rest
+        })
     }
+}
+
+/// What tells where points slide on each surface that is moved.
+fn grounds(paths: &PathScene, motions: &[Option<Motion>]) -> Vec<Ground> {
+    let mut first = 0;
+    let numbered = paths.surfaces.iter().zip(motions).zip(0..);
+    numbered
+        .map(|((record, motion), number)| {
+            // The triangles of a mesh follow those of the one before.
+            let count = paths.corners[first..].iter().take_while(|corner| corner.shape == number).count();
+            let triangles = first..first + count;
+            first += count;
+            match motion {
+                None => Ground::Held,
+                Some(_) => Ground::new(paths, record, triangles),
+            }
+        })
+        .collect()
 }
 
 /// The first array of a scene that moves a shape, a light or a camera and that a run changes.
@@ -306,6 +337,7 @@ impl Motion {
             mesh: NONE,
             normals: NONE,
             pivot: pivot.to_array(),
+            track: None,
         }
     }
 
@@ -380,6 +412,11 @@ impl PathScene {
             for normal in &mut corner.normals {
                 let n = turned * DVec3::from_array([0, 1, 2].each(|a: usize| f64::from(normal[a])));
                 *normal = n.normalize_or_zero().as_vec3().extend(normal[3]).to_array();
+            }
+        }
+        for ((ground, record), motion) in self.rest.grounds.iter().zip(&self.surfaces).zip(&mut self.rest.motions) {
+            if let Some(motion) = motion {
+                motion.track = ground.track(record, &triangles);
             }
         }
         self.shine(&triangles);

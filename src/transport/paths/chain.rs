@@ -19,6 +19,7 @@ use crate::transport::scene::bsdf::fresnel::{fresnel_conductor_slope, fresnel_sl
 use crate::transport::scene::bsdf::local::{Lobe, add_scaled, inner, lift, outer};
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::light_color;
+use crate::transport::scene::glide::Glide;
 use crate::transport::scene::motion::{
     Anchor, ByMoved, Seen, by_moving_over, is_wanted, minus, moved_adjoint, moved_ray_adjoint, plus, scaled,
 };
@@ -227,7 +228,7 @@ fn send_motion<N: Number, F: Fields<N>, S: Sink<N>>(
     let anchor = Anchor {
         hit: *hit,
         along: derivatives(scene, hit)[0],
-        seen: Some(Seen { ray, camera: NONE }),
+        seen: Some(Seen::still(ray, Glide::WHOLE)),
     };
     if is_wanted(scene, &anchor, sink) {
         moved_adjoint(scene, fields, &anchor, by, sink);

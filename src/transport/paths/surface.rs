@@ -99,7 +99,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE == GATHER && scene.inverted.is_some() {
             self.turn_ray::<MODE>(at, &drawn, weight, Rgb::zero());
         }
-        if scene.moves() {
+        if scene.moves() && (MODE == REPLAY || F::TWO_SIDED) {
             let d = match MODE {
                 REPLAY => by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive * weight,
                 _ => Rgb::zero(),

@@ -11,6 +11,7 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::along;
 use crate::transport::scene::beam::{Beam, axes};
 use crate::transport::scene::bsdf::BsdfSample;
+use crate::transport::scene::glide::glide;
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::{Drawn, light_color};
 use crate::transport::scene::motion::{Anchor, ByMoved, Seen, is_wanted, moved, moved_adjoint};
@@ -31,6 +32,8 @@ struct Points<N> {
     last: Anchor,
     /// A scattering whose third point is not known yet.
     open: Option<Open<N>>,
+    /// The ray that holds the point which the path has met since, if it slides.
+    met: Option<Seen>,
 }
 
 /// A scattering whose third point is not known yet.
@@ -74,8 +77,10 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     #[inline]
     fn here(&self, at: &Interaction) -> Anchor {
         let turnable = at.record(self.scene).flags & bsdf::ANISOTROPIC == 0;
-        let seen = Seen::new(self.scene, at.incoming, self.path.sensor);
-        let seen = self.trail.0.is_none().then_some(seen);
+        let seen = match &self.trail.0 {
+            None => Some(Seen::new(self.scene, at.incoming, self.path.sensor)),
+            Some(points) => points.met,
+        };
         anchor(self.scene, &at.hit, turnable.then_some(at.s), seen)
     }
 
@@ -93,6 +98,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let points = Points {
             last: here,
             open: Some(open),
+            met: None,
         };
         match &mut self.trail.0 {
             Some(known) => **known = points,
@@ -103,18 +109,21 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     /// Completes the last scattering: the path has met `hit`, or gone far away.
     #[inline(never)]
     pub(super) fn follow_trail<const MODE: u8>(&mut self, hit: Option<&Hit>) {
-        let Some(open) = self.trail.0.as_mut().and_then(|points| points.open.take()) else {
-            return;
-        };
-        let (scene, fields) = (self.scene, self.fields);
+        let (scene, fields, ray) = (self.scene, self.fields, self.path.direction);
+        let Some(trail) = &mut self.trail.0 else { return };
+        let Some(open) = trail.open.take() else { return };
+        trail.met = hit
+            .and_then(|hit| glide(scene, fields, &open.at, hit, ray))
+            .map(|glide| Seen::still(ray, glide));
+        let met = trail.met;
         let points = ThreePoints {
             at: &open.at,
             wo: open.wo,
             here: open.here,
             before: open.before,
             after: match hit {
-                Some(hit) => Onwards::Surface(anchor(scene, hit, Some(hit.normal), None)),
-                None => Onwards::Direction(self.path.direction),
+                Some(hit) => Onwards::Surface(anchor(scene, hit, Some(hit.normal), met)),
+                None => Onwards::Direction(ray),
             },
         };
         if MODE == REPLAY {

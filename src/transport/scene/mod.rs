@@ -8,6 +8,7 @@ pub mod bvh;
 pub mod coats;
 pub mod distance_grid;
 pub mod facing;
+pub mod glide;
 pub mod interaction;
 pub mod lanes;
 pub mod light;

@@ -2,10 +2,11 @@
 //! section 21).
 //!
 //! A drawn point follows its surface. A point that the camera sees stays on the camera's ray instead, which moves with the
-//! camera alone, so that it moves over the surface. All of it is given as a change from where the records have the point, which
+//! camera alone, so that it moves over the surface; and a point that a path meets goes a share of that way (`glide.rs`). All of it is given as a change from where the records have the point, which
 //! is exactly zero for the values that the records were made from.
 
 use super::bsdf::local::{inner, lift, outer};
+use super::glide::Glide;
 use super::records::{Fields, SceneView, Sink};
 use super::shape::Hit;
 use super::tangent::{Slopes, slopes};
@@ -58,15 +59,17 @@ pub struct Anchor {
     pub hit: Hit,
     /// ∂p/∂u.
     pub along: [f32; 3],
-    /// What sees it; none of a drawn point.
+    /// What sees it; none of a point that follows its surface.
     pub seen: Option<Seen>,
 }
 
-/// A camera's ray: its direction, and what moves the camera, among the motions of a scene.
+/// A ray that holds a point: its direction, what moves it, among the motions of a scene, and how far it holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub ray: [f32; 3],
+    /// [`NONE`] for a ray that stands still.
     pub camera: u32,
+    pub glide: Glide,
 }
 
 impl Seen {
@@ -77,6 +80,17 @@ impl Seen {
         Self {
             ray,
             camera: first.saturating_add(sensor),
+            glide: Glide::WHOLE,
+        }
+    }
+
+    /// Along a ray that stands still.
+    #[inline]
+    pub fn still(ray: [f32; 3], glide: Glide) -> Self {
+        Self {
+            ray,
+            camera: NONE,
+            glide,
         }
     }
 
@@ -369,8 +383,9 @@ fn slide<N: Number, F: Fields<N>>(
     let [beside, turned] = moved_ray(scene, fields, seen, &anchor.hit);
     let ray = plus(lift(seen.ray), turned);
     let along = inner(follows.area, minus(follows.p, beside)) / inner(follows.area, ray);
-    let p = plus(beside, scaled(ray, along));
-    let over = minus(p, follows.p);
+    let over = minus(plus(beside, scaled(ray, along)), follows.p);
+    let over = scaled(over, N::lift(seen.glide.share));
+    let p = plus(follows.p, over);
     let Slopes { normal, tangent, uv } = slopes(scene, &anchor.hit);
     Moved {
         p,
@@ -379,6 +394,70 @@ fn slide<N: Number, F: Fields<N>>(
         tangent: plus(follows.tangent, apply_fixed(&tangent, over)),
         uv: uv.each(|row| inner(lift(row), over)),
     }
+}
+
+/// How the density of paths changes that meet a point as it moves by [`slide`]: as if the point followed its surface the rest of the
+/// way, times the growth of areas there. The ray brings as much to it wherever it is.
+#[inline(never)]
+pub fn met<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &Anchor) -> [Moved<N>; 2] {
+    let [follows, still] = followed(scene, fields, anchor);
+    let Some(seen) = anchor.seen.filter(|_| motion_of(scene, &anchor.hit).is_some()) else {
+        return [follows, still];
+    };
+    let ray = lift(seen.ray);
+    let along = inner(follows.area, follows.p) / inner(follows.area, ray);
+    let over = minus(scaled(ray, along), follows.p);
+    let growth = N::lift(1.0) + inner(lift(seen.glide.slope), over);
+    let rest = N::lift(1.0 - seen.glide.share);
+    let area = plus(still.area, scaled(minus(follows.area, still.area), rest));
+    let met = Moved {
+        p: scaled(follows.p, rest),
+        area: scaled(area, growth),
+        ..follows
+    };
+    [met, still]
+}
+
+/// The adjoint of [`met`]: `d` are the derivatives by the point and by the area, `all` those by the logarithm of the density.
+#[inline(never)]
+pub fn met_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
+    scene: &SceneView,
+    fields: &F,
+    anchor: &Anchor,
+    d: &ByMoved<N>,
+    all: N,
+    sink: &mut S,
+) {
+    let Some(seen) = anchor.seen.filter(|_| motion_of(scene, &anchor.hit).is_some()) else {
+        return followed_adjoint(scene, fields, anchor, d, sink);
+    };
+    let rest = N::lift(1.0 - seen.glide.share);
+    let by_over = scaled(lift(seen.glide.slope), all);
+    let across = across_adjoint(scene, fields, anchor, &seen, by_over);
+    let by = ByMoved {
+        p: plus(scaled(d.p, rest), minus(across, by_over)),
+        area: scaled(d.area, rest),
+        ..*d
+    };
+    followed_adjoint(scene, fields, anchor, &by, sink);
+}
+
+/// The derivatives by where a surface is from those by the point of a still ray that it is met at.
+#[inline]
+fn across_adjoint<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    anchor: &Anchor,
+    seen: &Seen,
+    by_p: [N; 3],
+) -> [N; 3] {
+    let ray = lift(seen.ray);
+    let mesh = motion_of(scene, &anchor.hit).and_then(|motion| scene.meshes.get(motion.mesh as usize));
+    let area = match mesh {
+        Some(mesh) => triangle_area(scene, fields, anchor, mesh),
+        None => lift(anchor.hit.normal),
+    };
+    scaled(area, inner(ray, by_p) / inner(area, ray))
 }
 
 /// The adjoint of [`slide`] at rest: the derivatives by a point that follows its surface. Those by the camera are sent.
@@ -391,19 +470,13 @@ fn slide_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     d: &ByMoved<N>,
     sink: &mut S,
 ) -> ByMoved<N> {
-    let ray = lift(seen.ray);
-    let mesh = motion_of(scene, &anchor.hit).and_then(|motion| scene.meshes.get(motion.mesh as usize));
-    let area = match mesh {
-        Some(mesh) => triangle_area(scene, fields, anchor, mesh),
-        None => lift(anchor.hit.normal),
-    };
-    let by_over = by_moving_over(scene, &anchor.hit, d);
-    let by_p = plus(d.p, by_over);
-    let across = scaled(area, inner(ray, by_p) / inner(area, ray));
-    let by_ray = [minus(by_p, across), [N::lift(0.0); 3]];
+    let by_over = plus(d.p, by_moving_over(scene, &anchor.hit, d));
+    let by_over = scaled(by_over, N::lift(seen.glide.share));
+    let across = across_adjoint(scene, fields, anchor, seen, by_over);
+    let by_ray = [minus(by_over, across), [N::lift(0.0); 3]];
     moved_ray_adjoint(scene, fields, seen, &anchor.hit, by_ray, sink);
     ByMoved {
-        p: minus(across, by_over),
+        p: plus(d.p, minus(across, by_over)),
         uv: [N::lift(0.0); 2],
         ..*d
     }

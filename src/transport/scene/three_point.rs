@@ -8,7 +8,7 @@ use super::bsdf::local::{Gradients, inner, lift, no_gradients, outer};
 use super::facing::turned;
 use super::interaction::Interaction;
 use super::motion::{
-    Anchor, ByMoved, Moved, direction, direction_adjoint, is_wanted, minus, moved, moved_adjoint, moved_ray,
+    Anchor, ByMoved, Moved, direction, direction_adjoint, is_wanted, met, met_adjoint, minus, moved, moved_adjoint, moved_ray,
     moved_ray_adjoint, plus, scaled,
 };
 use super::records::{Fields, SceneView, Sink};
@@ -23,7 +23,7 @@ use crate::transport::number::rgb::Rgb;
 pub enum Onwards {
     /// A direction that stands still: of what is far away.
     Direction([f32; 3]),
-    /// A point drawn on a surface, by area.
+    /// A point of a surface, by area: drawn there, or met by a ray.
     Surface(Anchor),
     /// The place of a light without extent, whose tangent and normal are the axes of its beam.
     Point(Anchor, Beam),
@@ -95,7 +95,8 @@ impl ThreePoints<'_> {
             _ => none,
         };
         let after = match &self.after {
-            Onwards::Surface(anchor) | Onwards::Point(anchor, _) => Some((anchor, moved(scene, fields, anchor))),
+            Onwards::Surface(anchor) => Some((anchor, met(scene, fields, anchor))),
+            Onwards::Point(anchor, _) => Some((anchor, moved(scene, fields, anchor))),
             Onwards::Direction(_) => None,
         };
         [0, 1].each(|k| Places {
@@ -259,8 +260,11 @@ impl ThreePoints<'_> {
             (None, None) => {}
         }
         moved_adjoint(scene, fields, &self.here, &by_here, sink);
-        if let Onwards::Surface(after) | Onwards::Point(after, _) = &self.after {
-            moved_adjoint(scene, fields, after, &point(by_to[1], by_axes), sink);
+        let by_after = point(by_to[1], by_axes);
+        match &self.after {
+            Onwards::Surface(after) => met_adjoint(scene, fields, after, &by_after, all, sink),
+            Onwards::Point(after, _) => moved_adjoint(scene, fields, after, &by_after, sink),
+            Onwards::Direction(_) => {}
         }
     }
 
