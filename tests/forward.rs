@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use prbopt::gradcheck::forward::{Motion, PATHS_AT_ONCE, direction, forward};
+use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::{Index, Options, Setup};
+use prbopt::resident::layout::gradient;
 use prbopt::scene;
+use prbopt::transport::rays::pixel::linear_weight;
 
 fn setup(file: &str) -> Setup {
     let scene = scene::load(Path::new(file)).expect("a scene");
@@ -45,6 +48,85 @@ fn forward_mode_agrees_with_frozen_differences() {
             found.difference,
             found.largest
         );
+    }
+}
+
+fn setup_of(text: &str, parameter: &str) -> Setup {
+    let scene = scene::parse(text, Path::new("forward.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let options = Options {
+        parameters: vec![parameter.into()],
+        ..Options::default()
+    };
+    Setup::new(&scene, &options).expect("can be made ready")
+}
+
+/// Filters with negative lobes and meters weigh samples: in forward mode as in a replay.
+#[test]
+fn samples_count_as_much_as_in_a_replay() {
+    let film = |filter: &str| {
+        format!(r#""film": {{"type": "hdrfilm", "width": 6, "height": 5, "rfilter": {{"type": "{filter}"}}}}"#)
+    };
+    let camera = |filter: &str| {
+        let place = r#""to_world": [{"look_at": {"origin": [0, 0, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#;
+        format!(r#""camera": {{"type": "perspective", {place}, {}}}"#, film(filter))
+    };
+    let meter = r#""plate": {"type": "rectangle", "to_world": [{"rotate": {"axis": [1, 0, 0], "angle": 180}},
+            {"translate": [0, 0, 0.4]}],
+        "sensor": {"type": "irradiancemeter", "film": {"type": "hdrfilm", "width": 1, "height": 1, "rfilter": {"type": "box"}}}}"#;
+    for sensor in [camera("box"), camera("lanczos"), camera("mitchell"), meter.to_string()] {
+        let text = format!(
+            r#"{{"integrator": {{"type": "prb", "max_depth": 3}}, {sensor},
+                "wall": {{"type": "rectangle", "to_world": [{{"scale": 1.2}}], "bsdf": {{"type": "diffuse", "reflectance": 0.5}}}},
+                "lamp": {{"type": "point", "position": [1, 1, 3], "intensity": 9}}}}"#
+        );
+        let mut setup = setup_of(&text, "wall.bsdf.reflectance");
+        setup.spp = 64;
+        let parameter = setup.checked[0];
+        let channels = setup.params.parameters[parameter].values.len();
+        let found = forward(&setup, parameter, &vec![1.0; channels], 1e-3).expect("a walk");
+        let adjoint = PathObjective::new(&setup, gradient::FREE_FLIGHT).adjoint(7);
+        let expected: f64 = adjoint.gradient[parameter].iter().sum();
+        let weigh = |(place, slope): (u32, &Option<[f64; 3]>)| {
+            let of = |c: usize| f64::from(linear_weight(7, place, c as u32)) * slope.expect("has samples")[c];
+            (0..3).map(of).sum::<f64>()
+        };
+        let sum: f64 = (0..).zip(&found.slopes).map(weigh).sum();
+        let sum = sum / (3.0 * found.slopes.len() as f64);
+        assert!(expected.abs() > 1e-3, "{sensor}: {expected}");
+        assert!((sum / expected - 1.0).abs() < 1e-9, "{sensor}: {sum}, not {expected}");
+        assert!(
+            found.difference < 1e-6 * found.largest,
+            "{sensor}: {}",
+            found.difference
+        );
+    }
+}
+
+/// Points behind smooth glass move with its index and its place, which forward mode does not follow.
+#[test]
+fn what_bends_paths_is_refused() {
+    let text = r#"{"integrator": {"type": "prb_attached", "max_depth": 6},
+        "camera": {"type": "perspective", "film": {"type": "hdrfilm", "width": 4, "height": 4}},
+        "pane": {"type": "rectangle", "to_world": [{"translate": [0, 0, 3]}], "bsdf": {"type": "dielectric"}},
+        "sheet": {"type": "rectangle", "to_world": [{"scale": 5}, {"translate": [0, 0, 6]}],
+            "bsdf": {"type": "diffuse", "reflectance": 0}, "emitter": {"type": "area", "radiance": 1}}"#;
+    for (parameter, refused) in [
+        ("pane.bsdf.eta", true),
+        ("pane.to_world.translate", true),
+        ("camera.to_world.rotate", true),
+        ("pane.bsdf.specular_transmittance", false),
+    ] {
+        let optimize = format!(
+            r#", "optimize": {{"references": {{"type": "constant", "value": 0.5}}, "parameters": {{"{parameter}": {{}}}}}}}}"#
+        );
+        let setup = setup_of(&(text.to_string() + &optimize), parameter);
+        let slot = setup.checked[0];
+        let direction = vec![1.0; setup.params.parameters[slot].values.len()];
+        let found = forward(&setup, slot, &direction, 1e-3);
+        assert_eq!(found.is_err(), refused, "{parameter}");
+        if let Err(error) = found {
+            assert!(error.to_string().contains("use `prbopt backpropagate`"), "{error}");
+        }
     }
 }
 

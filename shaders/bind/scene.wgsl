@@ -119,6 +119,9 @@ fn motion_record(at: u32) -> Motion {
         factors.w,
         float_record(at + 4u).xyz,
         records[at + 4u].w,
+        Rows(float_record(at + 5u), float_record(at + 6u), float_record(at + 7u)),
+        float_record(at + 8u).xyz,
+        float_record(at + 8u).w,
     );
 }
 

@@ -633,7 +633,7 @@ struct Displaced {
 }
 
 // The length of a Motion, in units of 16 bytes.
-const MOTION_UNITS: u32 = 5u;
+const MOTION_UNITS: u32 = 9u;
 
 // How a surface, a light or a camera is moved, and what follows from the values; parameters are NONE where there is none.
 struct Motion {
@@ -659,6 +659,12 @@ struct Motion {
     // Of a smooth mesh, where the lists of the triangles around its vertices begin: for each vertex the place of its first
     // triangle, then the two other vertices of each.
     around: u32,
+    // Where points that a path meets slide along its ray: three affine functions of the point, of which the squares sum to one at the
+    // border and to zero in the middle; of a box all but the largest count.
+    track: Rows,
+    middle: vec3f,
+    // The distance from the middle over which what is seen of the surface changes; zero where points are held.
+    extent: f32,
 }
 
 // Samples are drawn from their pixel's filter.

@@ -15,6 +15,7 @@ use crate::gradcheck::{Index, Setup};
 use crate::io::{Image, atomic, image, npy, read_at_most};
 use crate::optimize::references;
 use crate::output::run_folder::create;
+use crate::output::stored;
 use crate::output::streams::print_line;
 use crate::params::{Kind, Parameter};
 use crate::report::colormap;
@@ -52,8 +53,8 @@ pub struct GradientArgs {
     /// By a shift of the grid, such as 0,1,0, in edges of its unit cube
     #[arg(long, value_name = "X,Y,Z", allow_hyphen_values = true)]
     pub shift: Option<Shift>,
-    /// By one number t that changes the values by t times these: one number, one a channel such as 0,0,1, or a file, .npy of
-    /// the parameter's shape or .json, as `backpropagate` writes them
+    /// By one number t that changes the values by t times these: one number, one a channel such as 0,0,1, or a file, .npy or .exr
+    /// of the parameter's shape or .json, as `backpropagate` writes them
     #[arg(long, value_name = "NUMBERS|FILE", allow_hyphen_values = true)]
     pub tangent: Option<Tangent>,
     /// Of the scene's loss by every entry, on the device: slices through the gradient
@@ -103,11 +104,11 @@ impl FromStr for Tangent {
 }
 
 impl Tangent {
-    /// The numbers, read from the file if they stand in one.
+    /// The numbers, read from the file if they stand in one; an image is read as the values of `parameter`.
     ///
     /// # Errors
-    /// The file cannot be read, is of another format, or holds a number that is not finite.
-    fn numbers(&self) -> Result<Vec<f64>> {
+    /// The file cannot be read, is of another format, does not fit, or holds a number that is not finite.
+    fn numbers(&self, parameter: &Parameter) -> Result<Vec<f64>> {
         #[derive(serde::Deserialize)]
         struct Values {
             value: Vec<f64>,
@@ -125,8 +126,21 @@ impl Tangent {
                     .with_context(|| format!("{}: expected {{\"value\": […]}} with numbers", named()))?;
                 values.value
             }
+            Some("exr") => {
+                let mut values = parameter.clone();
+                stored::read(path, &mut values).with_context(|| format!("--tangent {}", named()))?;
+                ensure!(
+                    values.shape == parameter.shape,
+                    "--tangent {}: has {} texels, but {} has {}; give an image of the same size",
+                    named(),
+                    values.shape.texels(),
+                    parameter.path,
+                    parameter.shape.texels()
+                );
+                values.values.into_iter().map(f64::from).collect()
+            }
             _ => bail!(
-                "--tangent {}: give numbers such as 0,0,1, or a file .npy or .json",
+                "--tangent {}: give numbers such as 0,0,1, or a file .npy, .exr or .json",
                 named()
             ),
         };
@@ -164,7 +178,10 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
     let (sensor, batch) = asked.view(&scene, &setup)?;
     setup.batch = batch;
     let parameter = setup.checked[0];
-    let direction = forward::direction(&setup.params.parameters[parameter], args.motion()?)?;
+    let direction = forward::direction(
+        &setup.params.parameters[parameter],
+        args.motion(&setup.params.parameters[parameter])?,
+    )?;
     let found = forward::forward(&setup, parameter, &direction, args.step)?;
     let size = [
         scene.sensors[sensor].width as usize,
@@ -197,7 +214,7 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
 }
 
 impl GradientArgs {
-    fn motion(&self) -> Result<Motion> {
+    fn motion(&self, parameter: &Parameter) -> Result<Motion> {
         if let Some(index) = self.index {
             return Ok(Motion::Entry(index));
         }
@@ -205,7 +222,7 @@ impl GradientArgs {
             return Ok(Motion::Shift(by));
         }
         if let Some(tangent) = &self.tangent {
-            return Ok(Motion::Along(tangent.numbers()?));
+            return Ok(Motion::Along(tangent.numbers(parameter)?));
         }
         match (self.scale, self.channel) {
             (true, _) => Ok(Motion::Scale(None)),

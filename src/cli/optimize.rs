@@ -18,10 +18,10 @@ use crate::device::{self, Device, ranks};
 use crate::optimize::{Job, Observer, Report, Run, Wish};
 use crate::output::checkpoint::Checkpoint;
 use crate::output::metrics::Figures;
-use crate::output::parameters;
 use crate::output::progress::{Progress, decibels, duration};
 use crate::output::record::{self, Record};
 use crate::output::run_folder::{Opening, RunFolder};
+use crate::output::stored;
 use crate::report::Live;
 use crate::scene::{Optimize, Scene};
 use crate::serve::{Page, Reports, Setting};
@@ -493,7 +493,7 @@ fn tell_found(folder: &RunFolder, found: &[(String, Vec<f32>)]) {
     /// More are left to the report.
     const MOST: usize = 12;
     for (path, values) in found.iter().take(MOST) {
-        let truth = parameters::read_numbers(&folder.truth(), path);
+        let truth = stored::read_numbers(&folder.truth(), path);
         let right = truth.map_or_else(String::new, |truth| format!(" (right: {})", numbers(&truth)));
         tell!("  {path}: {}{right}", numbers(values));
     }

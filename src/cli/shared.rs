@@ -15,20 +15,27 @@ use crate::device::ranks::{self, Baton};
 use crate::device::select::{self, DeviceChoice, DeviceKind};
 use crate::io::atomic;
 use crate::output::fingerprint::{Fingerprint, scene_fingerprint};
-use crate::output::parameters;
 use crate::output::progress::{Progress, Style};
+use crate::output::stored;
 use crate::params::ParamSet;
 use crate::resident::values;
 use crate::scene::{self, Change, Diagnostics, Scene};
 use crate::serve::{Page, Subject};
 use crate::tell;
 
-/// Reads the values of `scene`'s parameters from the files of a folder.
+/// Reads the values of `scene`'s parameters from the files of a folder, and warns of those that are of none.
 ///
 /// # Errors
 /// Files are missing, do not fit their parameter, or hold values out of its range.
 pub(super) fn read_parameters(folder: &Path, scene: &Scene, params: &mut ParamSet) -> anyhow::Result<()> {
-    parameters::read_all(folder, params)?;
+    let strangers = stored::read_all(folder, params)?;
+    if !strangers.is_empty() {
+        tell!(
+            "warning: {}: left aside, since the scene has no such parameter: {}",
+            folder.display(),
+            strangers.join(", ")
+        );
+    }
     match values::fault(scene, params) {
         Some(fault) => bail!("{}: {}", folder.display(), fault.message),
         None => Ok(()),

@@ -9,6 +9,7 @@ use super::field::fields::{Fields, Plain, Role};
 use super::field::objective::{CastRay, cast_rays};
 use super::light::LightObjective;
 use super::paths::fields::Sides;
+use super::paths::fresh::bends;
 use super::paths::objective::{PathObjective, cast_paths};
 use super::splats::objective::SplatObjective;
 use super::{Index, Setup, asked};
@@ -121,7 +122,7 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
 /// finite differences: the largest change of an entry, relative to the parameter's largest value.
 ///
 /// # Errors
-/// The walk does not read the parameter.
+/// The walk does not read the parameter, or its points move with it, as those of attached path replay do.
 pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> anyhow::Result<Forward> {
     let largest = |of: &mut dyn Iterator<Item = f64>| of.fold(0.0, |m: f64, v| m.max(v.abs()));
     let values = setup.params.parameters[parameter].values.iter();
@@ -133,6 +134,11 @@ pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) ->
         step
     };
     match &setup.resident.transport {
+        Transport::Paths(_) if bends(setup, parameter) => anyhow::bail!(
+            "{}: moves points of paths behind smooth glass and mirrors, which forward mode does not follow; use \
+             `prbopt backpropagate`, or `prbopt gradient --loss`",
+            setup.params.parameters[parameter].path
+        ),
         Transport::Paths(_) => Ok(of_paths(setup, parameter, direction, step)),
         Transport::Splats(scene) => Ok(of_splats(setup, scene, parameter, direction, step)),
         Transport::Light(scene) => {
@@ -167,11 +173,17 @@ fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward 
             let view = Plain { scene, fields: &dual };
             march::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance
         };
-        let slopes = casts.par_iter().map(|cast| gather(cast).each(|c| c.slope)).collect();
+        let slopes = casts
+            .par_iter()
+            .map(|cast| weighed(gather(cast).each(|c| c.slope), cast.weight))
+            .collect();
         let image = |t: f64| -> Vec<[f64; 3]> {
             shift(moved.of_mut(role), fields.of(role), direction, t);
             let view = Plain { scene, fields: &moved };
-            let gather = |cast: &CastRay| march::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop).radiance;
+            let gather = |cast: &CastRay| {
+                let seen = march::gather(scene, &view, &cast.ray, cast.jitter, cast.backdrop);
+                weighed(seen.radiance, cast.weight)
+            };
             casts.par_iter().map(gather).collect()
         };
         Piece {
@@ -191,12 +203,13 @@ fn of_paths(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Fo
         let casts = cast_paths(&setup.resident, &setup.batch, setup.keys, setup.spp, places);
         let slopes = casts
             .par_iter()
-            .map(|cast| objective.gather(&dual, cast).each(|c| c.slope))
+            .map(|cast| weighed(objective.gather(&dual, cast).each(|c| c.slope), cast.weight))
             .collect();
         let image = |t: f64| -> Vec<[f64; 3]> {
             let base = &objective.fields.integrand[parameter];
             shift(&mut moved.integrand[parameter], base, direction, t);
-            casts.par_iter().map(|cast| objective.gather(&moved, cast)).collect()
+            let gather = |cast| weighed(objective.gather(&moved, cast), cast.weight);
+            casts.par_iter().map(gather).collect()
         };
         Piece {
             differences: extrapolated(image, step),
@@ -233,6 +246,11 @@ fn of_splats(setup: &Setup, scene: &SplatScene, parameter: usize, direction: &[f
     let differences = extrapolated(image, step);
     let slopes: Vec<[f64; 3]> = objective.image(&dual).iter().map(|c| c.each(|c| c.slope)).collect();
     whole(slopes, &differences)
+}
+
+/// What a sample counts in its pixel: filters with negative lobes and meters weigh it.
+fn weighed(radiance: [f64; 3], weight: f32) -> [f64; 3] {
+    radiance.each(|x| x * f64::from(weight))
 }
 
 /// The derivatives of a whole picture.

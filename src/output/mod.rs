@@ -15,4 +15,5 @@ pub mod record;
 pub mod room;
 pub mod run_folder;
 pub mod splats;
+pub mod stored;
 pub mod streams;

@@ -2,24 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use glam::DAffine3;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::record::write_json;
 use super::run_folder::create;
 use super::splats::SplatValues;
 use crate::device::{ArrayKind, Device};
 use crate::io::mesh::Mesh;
-use crate::io::tensors::Reader;
-use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, read_at_most, srgb, vdb, vol};
-use crate::params::{Kind, ParamSet, Parameter, Quantity};
+use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, srgb, vdb, vol};
+use crate::params::{Kind, Parameter, Quantity};
 use crate::resident::solid::solid;
 use crate::resident::vertices;
 use crate::scene::{Displacement, Geometry, SPLAT_ARRAYS, Scene, Slab, Surface};
-
-/// Most bytes of a value as JSON: a few numbers.
-const MAX_VALUE_BYTES: u64 = 1 << 24;
 
 /// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy` (those of media as `.vdb`, too), environment maps and textures
 /// as `.exr`, textures as `.png` to look at, too, values as `.json`, those of a mesh's vertices and faces as `.npy`. A `.vol` states the box where the grid stands; the unit
@@ -319,46 +315,8 @@ fn write(folder: &Path, parameter: &Parameter, data: Vec<f32>) -> Result<()> {
     Ok(())
 }
 
-/// Takes the values of parameters from the files of `folder`, at whatever resolution they have. All that a run changes
-/// must be there (in a scene without optimised parameters, at least one of its parameters); others may be.
-///
-/// # Errors
-/// Files are missing, which are then all listed, or do not fit their parameter.
-pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<()> {
-    if !folder.is_dir() {
-        bail!(
-            "{}: is not a folder; give the folder `final` of a run",
-            folder.display()
-        );
-    }
-    let any_tuned = params.parameters.iter().any(|p| p.tuning.is_some());
-    let mut missing = Vec::new();
-    let mut found = 0;
-    for parameter in &mut params.parameters {
-        let candidates: Vec<PathBuf> = extensions(parameter.kind)
-            .iter()
-            .map(|extension| file(folder, parameter, extension))
-            .collect();
-        if let Some(path) = candidates.iter().find(|path| path.exists()) {
-            read(path, parameter)?;
-            found += 1;
-        } else if parameter.tuning.is_some() || !any_tuned {
-            missing.push(format!("{}.{}", parameter.path, extensions(parameter.kind)[0]));
-        }
-    }
-    if (any_tuned && !missing.is_empty()) || found == 0 {
-        let nested = folder.join("final");
-        let hint = if nested.is_dir() {
-            format!("did you mean {}?", nested.display())
-        } else {
-            "give the folder `final` of a run of this scene".to_owned()
-        };
-        bail!("{}: lacks {}; {hint}", folder.display(), missing.join(", "));
-    }
-    Ok(())
-}
-
-fn extensions(kind: Kind) -> &'static [&'static str] {
+/// The extensions of the files that hold values of this kind, the one that is looked for first in front.
+pub(super) fn extensions(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Grid => &["vol", "npy"],
         Kind::Envmap | Kind::Texture => &["exr"],
@@ -368,118 +326,19 @@ fn extensions(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-fn file(folder: &Path, parameter: &Parameter, extension: &str) -> PathBuf {
+/// The file in `folder` that holds a parameter's values, with this extension.
+pub(super) fn file(folder: &Path, parameter: &Parameter, extension: &str) -> PathBuf {
     if let (Kind::Points, Some((name, _))) = (parameter.kind, parameter.path.rsplit_once('.')) {
         return folder.join(format!("{name}.{extension}"));
     }
     folder.join(format!("{}.{extension}", parameter.path))
 }
 
-fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
-    let (size, channels, values) = match parameter.kind {
-        Kind::Grid | Kind::Attribute => {
-            let grid = if path.extension().is_some_and(|e| e == "npy") {
-                npy::read(path)?
-            } else {
-                vol::read(path)?
-            };
-            (grid.size, grid.channels, grid.data)
-        }
-        Kind::Envmap | Kind::Texture => {
-            let image = read_radiance(path)?;
-            let size = [image.width, image.height, 1];
-            let is_grey = image.data.chunks_exact(3).all(|t| t[0] == t[1] && t[1] == t[2]);
-            // Images are read as colours.
-            match parameter.shape.channels == 1 && is_grey {
-                true => (size, 1, image.data.into_iter().step_by(3).collect()),
-                false => (size, image.channels, image.data),
-            }
-        }
-        Kind::Points => {
-            let part = parameter.path.rsplit('.').next().unwrap_or_default();
-            let mut reader = Reader::open(path)?;
-            let &[count, channels] = reader.shape(part).unwrap_or_default() else {
-                bail!("{}: holds no list named `{part}`", path.display());
-            };
-            ([count, 1, 1], channels, reader.f32(part)?)
-        }
-        Kind::Value => {
-            let values = read_value(path)?;
-            (
-                parameter.shape.size,
-                values.len() / parameter.shape.texels().max(1),
-                values,
-            )
-        }
-    };
-    if channels != parameter.shape.channels {
-        let (shown, expected) = (path.display(), parameter.shape.channels);
-        bail!(
-            "{shown}: has {channels} channels, but {} has {expected} in this scene",
-            parameter.path
-        );
-    }
-    if parameter.kind == Kind::Attribute && size != parameter.shape.size {
-        let (shown, expected) = (path.display(), parameter.shape.size[0]);
-        bail!(
-            "{shown}: has {} values, but {} has {expected} in this scene",
-            size.iter().product::<usize>(),
-            parameter.path
-        );
-    }
-    parameter.shape.size = size;
-    parameter.values = values;
-    Ok(())
-}
-
-/// An image as three channels of linear radiance.
-fn read_radiance(path: &Path) -> Result<Image> {
-    let (mut image, encoding) = image::read(path)?;
-    if encoding == crate::io::Encoding::Srgb {
-        srgb::decode_image(&mut image);
-    }
-    if let Some(at) = image.first_non_finite() {
-        bail!(
-            "{}: value {at} is {}, expected finite numbers",
-            path.display(),
-            image.data[at]
-        );
-    }
-    let texels = image.data.chunks_exact(image.channels);
-    let data = match image.channels {
-        1 => texels.flat_map(|t| [t[0]; 3]).collect(),
-        _ => texels.flat_map(|t| [t[0], t[1], t[2]]).collect(),
-    };
-    Ok(Image {
-        channels: 3,
-        data,
-        ..image
-    })
-}
-
-/// The numbers of a parameter that a folder has as `.json`; None where it has none, or they are damaged.
-pub fn read_numbers(folder: &Path, parameter: &str) -> Option<Vec<f32>> {
-    read_value(&folder.join(format!("{parameter}.json"))).ok()
-}
-
-fn read_value(path: &Path) -> Result<Vec<f32>> {
-    let shown = path.display();
-    let bytes = read_at_most(path, MAX_VALUE_BYTES).with_context(|| format!("{shown}: cannot be read"))?;
-    let value: Value = serde_json::from_slice(&bytes).with_context(|| format!("{shown}: is not JSON"))?;
-    let numbers = value["value"].as_array().map(|list| {
-        let number = |v: &Value| v.as_f64().map(|v| v as f32).filter(|v| v.is_finite());
-        list.iter().map(number).collect::<Option<Vec<f32>>>()
-    });
-    match numbers {
-        Some(Some(values)) => Ok(values),
-        _ => bail!("{shown}: expected {{\"value\": [numbers]}}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::stored::read_all;
     use super::*;
-    use crate::params::{Quantity, Shape, Tuning};
+    use crate::params::{ParamSet, Quantity, Shape, Tuning};
     use glam::{Affine3A, Quat, Vec3};
 
     fn parameter(path: &str, kind: Kind, size: [usize; 3], channels: usize) -> Parameter {

@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use glam::DVec3;
 
+use super::affine;
 use super::layout::{CornerRecord, LeafRecord, NONE, Rows, SurfaceRecord, Triangle, lookup, surface, texture};
 use super::paths::PathScene;
 use crate::each::EachEntry;
-use crate::transport::rays::camera::transform_point;
 
 /// Corners may be this far from a mesh's plane, in parts of its size, and still count as in it: the rounding of f32.
 const FLATNESS: f64 = 1e-5;
@@ -92,7 +92,7 @@ fn track_of_solid(record: &SurfaceRecord) -> Track {
     let steepest = record.to_local.each(|[a, b, c, _]| a * a + b * b + c * c);
     Track {
         rows,
-        middle: transform_point(&record.to_world, middle),
+        middle: affine(&record.to_world).transform_point3a(middle.into()).to_array(),
         size: 1.0 / steepest.into_iter().fold(0.0f32, f32::max).sqrt(),
     }
 }
@@ -118,7 +118,11 @@ fn is_continuous(paths: &PathScene, record: &SurfaceRecord) -> bool {
             && factors.iter().all(|factor| is_smooth(factor.texture))
     };
     let mut sides = [bsdf.front, bsdf.back].into_iter();
-    sides.all(|[first, count]| paths.bsdfs.leaves[first as usize..][..count as usize].iter().all(of_leaf))
+    sides.all(|[first, count]| {
+        paths.bsdfs.leaves[first as usize..][..count as usize]
+            .iter()
+            .all(of_leaf)
+    })
 }
 
 impl Border {
@@ -153,7 +157,10 @@ impl Border {
         let total: DVec3 = all().map(area).sum();
         let whole: f64 = all().map(|corners| area(corners).length()).sum();
         let n = total.try_normalize()?;
-        let center = all().map(|c| (c[0] + c[1] + c[2]) / 3.0 * area(c).length()).sum::<DVec3>() / whole;
+        let center = all()
+            .map(|c| (c[0] + c[1] + c[2]) / 3.0 * area(c).length())
+            .sum::<DVec3>()
+            / whole;
         let distant = all().flatten().map(|p| (p - center).length()).fold(0.0, f64::max);
         let is_off = |p: DVec3| (p - center).dot(n).abs() > FLATNESS * distant;
         let turns = |corners: [DVec3; 3]| area(corners).dot(n) < 0.0;
@@ -194,7 +201,11 @@ impl Border {
             [x, y, z, -center.dot(axis) / (wide * radius)].each(|x| x as f32)
         };
         Some(Track {
-            rows: [row(s * cos + t * sin, wide[0]), row(t * cos - s * sin, wide[1]), [0.0; 4]],
+            rows: [
+                row(s * cos + t * sin, wide[0]),
+                row(t * cos - s * sin, wide[1]),
+                [0.0; 4],
+            ],
             middle: center.to_array().each(|x| x as f32),
             size: (radius * wide[0].min(wide[1])) as f32,
         })

@@ -166,7 +166,10 @@ fn grounds(paths: &PathScene, motions: &[Option<Motion>]) -> Vec<Ground> {
     numbered
         .map(|((record, motion), number)| {
             // The triangles of a mesh follow those of the one before.
-            let count = paths.corners[first..].iter().take_while(|corner| corner.shape == number).count();
+            let count = paths.corners[first..]
+                .iter()
+                .take_while(|corner| corner.shape == number)
+                .count();
             let triangles = first..first + count;
             first += count;
             match motion {

@@ -451,7 +451,7 @@ impl Build<'_> {
                 && containers::face_outwards(&self.triangles[first_triangle..]);
         }
         self.meshed.push((first_triangle, is_closed));
-        let container = Container::of(surface, &to_world, &self.triangles[first_triangle..])?;
+        let container = Container::of(surface, &to_world, &self.triangles[first_triangle..], is_closed)?;
         self.containers.extend(container);
         record.bsdf = self
             .paths

@@ -237,6 +237,27 @@ fn tables_have_derivatives_too() {
     }
 }
 
+/// Those by the index of what is reflected inside, against a parabola through tables of indices so far apart that the ripples of the
+/// quadrature even out; what plastics reflect depends on them ten times as much.
+#[test]
+fn tables_have_derivatives_by_the_index() {
+    for distribution in [Distribution::Beckmann, Distribution::Ggx] {
+        for alpha in [0.1, 0.2, 0.4] {
+            let inside = |eta: f64| TransmittanceTable::new(distribution, alpha, eta).rows[ENTRIES];
+            // The slope of the parabola of least squares in the middle of fifteen tables.
+            let slope = |eta: f64| {
+                let steps = (-7..=7).map(|k| (f64::from(k), inside(eta + 0.02 * f64::from(k))[0]));
+                let (sum, square) = steps.fold((0.0, 0.0), |(sum, square), (k, y)| (sum + k * y, square + k * k));
+                sum / (square * 0.02)
+            };
+            for eta in [1.49, 1.5, 1.51, 1.55, 1.57] {
+                let ratio = inside(eta)[2] / slope(eta);
+                assert!((ratio - 1.0).abs() < 0.015, "{distribution:?} {alpha} {eta}: {ratio}");
+            }
+        }
+    }
+}
+
 /// The base under a rough coat gets darker as the coat gets rougher, by what tables that are constants would miss.
 #[test]
 fn the_derivative_by_a_plastics_roughness_has_the_tables_part() {

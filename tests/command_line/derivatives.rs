@@ -85,6 +85,40 @@ fn mean(values: &[f32]) -> f64 {
     values.iter().map(|v| f64::from(*v)).sum::<f64>() / values.len() as f64
 }
 
+/// An image is a tangent, too, as `backpropagate` writes those of textures: along its own values a texture is scaled.
+#[test]
+fn an_image_is_a_tangent() {
+    let place = place(shades);
+    let name = "panel.paint.reflectance";
+    let along = forward(&place, name, "paint.exr");
+    place.expect(
+        0,
+        &["gradient", "world.json", "--parameter", name, "--scale", "-o", "g"],
+    );
+    let scaled = image::read(&place.path(&format!("g/{name}_scale.exr")))
+        .expect("an image")
+        .0
+        .data;
+    assert!(scaled.iter().any(|v| *v > 0.1) && along.iter().zip(&scaled).all(|(a, b)| (a - b).abs() < 1e-6));
+    let (_, told) = place.expect(
+        2,
+        &[
+            "gradient",
+            "world.json",
+            "--parameter",
+            name,
+            "--tangent",
+            "mean.exr",
+            "-o",
+            "g",
+        ],
+    );
+    assert!(
+        told.contains("has 64 texels, but panel.paint.reflectance has 16"),
+        "{told}"
+    );
+}
+
 /// A mesh that moves as a whole is a shape that moves, whatever the path is called, forwards and backwards; nothing of that
 /// stands in the scene.
 #[test]
@@ -228,7 +262,10 @@ fn what_has_no_derivative_is_refused_with_advice() {
         ),
         ("nowhere.json", "nowhere.json"),
         ("words.json", "words.json: expected {\"value\": […]} with numbers"),
-        ("x", "--tangent x: give numbers such as 0,0,1, or a file .npy or .json"),
+        (
+            "x",
+            "--tangent x: give numbers such as 0,0,1, or a file .npy, .exr or .json",
+        ),
         ("inf", "expected finite numbers"),
     ] {
         let flags = [

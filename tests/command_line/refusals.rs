@@ -228,6 +228,30 @@ fn values_from_a_folder_are_possible() {
     }
 }
 
+/// A place is a parameter only where the scene says so, and a file that is of none is told of.
+#[test]
+fn files_of_no_parameter_are_not_left_aside_in_silence() {
+    let place = Place::new();
+    place.write("ball.json", &ball(json!({"type": "diffuse"})));
+    fs::create_dir(place.path("found")).expect("a folder can be made");
+    place.write("found/ball.bsdf.reflectance.json", &json!({"value": [0.7, 0.5, 0.5]}));
+    place.write("found/scene.json", &json!({}));
+    let render = |code| {
+        let words = ["render", "ball.json", "--device", "cpu", "--spp", "1", "-o", "a.exr"];
+        place.expect(code, &[&words[..], &["--parameters", "found"]].concat()).1
+    };
+    assert!(!render(0).contains("warning"));
+    place.write("found/bal.bsdf.reflectance.json", &json!({"value": [0.7, 0.5, 0.5]}));
+    let err = render(0);
+    let told = "found: left aside, since the scene has no such parameter: bal.bsdf.reflectance.json";
+    assert!(err.contains(told), "{err}");
+    place.write("found/ball.to_world.translate.json", &json!({"value": [0.0, 0.0, 1.0]}));
+    let err = render(2);
+    let told = "found: holds ball.to_world.translate.json, but the scene has no parameter `ball.to_world.translate`; name it in \
+                the block `optimize`, or remove the file";
+    assert!(err.contains(told), "{err}");
+}
+
 /// Of what transmits by facets, those of GGX end at a border that moves with the index, and those of Beckmann at none.
 #[test]
 fn derivatives_that_leave_out_a_border_are_told() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use prbopt::io::{Grid, Image, UNIT_CUBE, image, npy, vol};
-use prbopt::output::parameters::read_all;
+use prbopt::output::stored::read_all;
 use prbopt::params::{Kind, ParamSet, Parameter, Quantity, Shape, Tuning};
 
 fn parameter(path: &str, kind: Kind, size: [usize; 3], channels: usize, tuned: bool) -> Parameter {
@@ -29,7 +29,7 @@ fn read(folder: &Path, parameters: &[Parameter]) -> Result<Vec<Vec<f32>>, String
         parameters: parameters.to_vec(),
     };
     let read = read_all(folder, &mut params).map_err(|e| format!("{e:#}"));
-    read.map(|()| params.parameters.into_iter().map(|p| p.values).collect())
+    read.map(|_| params.parameters.into_iter().map(|p| p.values).collect())
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod meaning;
 mod mistakes;
 mod random;
 mod round_trip;
+mod shells;
 mod world_fitting;
 mod world_mistakes;
 mod worlds;

@@ -9,21 +9,21 @@ use prbopt::scene::{self, Scene};
 use super::mistakes_in;
 
 /// What is said of a scene without mistakes in its text when it is flattened, its files in `folder`; none if nothing.
-fn flattened(text: &str, folder: &Path) -> Option<String> {
+pub(super) fn flattened(text: &str, folder: &Path) -> Option<String> {
     let scene =
         scene::parse(text, &folder.join("test.json")).unwrap_or_else(|mistakes| panic!("{mistakes}\nin {text}"));
     Resident::new(&scene).err().map(|error| error.to_string())
 }
 
 /// A box that lets light pass, with more of its text.
-fn bounds(name: &str, kind: &str, to_world: &str, more: &str) -> String {
+pub(super) fn bounds(name: &str, kind: &str, to_world: &str, more: &str) -> String {
     format!(
         r#""{name}": {{"type": "{kind}", "to_world": [{to_world}], "bsdf": {{"type": "null"}}, {more}
             "interior": {{"type": "homogeneous"}}}}"#
     )
 }
 
-fn scene_of(objects: &[String]) -> String {
+pub(super) fn scene_of(objects: &[String]) -> String {
     format!(r#"{{{}, "sky": {{"type": "constant"}}}}"#, objects.join(", "))
 }
 

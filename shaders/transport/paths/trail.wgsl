@@ -6,6 +6,7 @@
 #import transport/rays/sampler
 #import transport/scene/beam
 #import transport/scene/bsdf
+#import transport/scene/glide
 #import transport/scene/interaction
 #import transport/scene/light
 #import transport/scene/motion
@@ -24,6 +25,9 @@ struct Trail {
     // Whether the path has met a surface, and the last point on one.
     begun: bool,
     last: Anchor,
+    // How wide that scatters, and how far the point slides that the path has met since.
+    width: f32,
+    met: Glide,
     // The scattering of a drawn light, and that of the path, whose third point is not known yet; and the derivatives by the
     // logarithm of their factors.
     open: array<bool, 2>,
@@ -42,7 +46,7 @@ fn trail_new(sensor: u32) {
 
 // A point of a surface, of which any tangent serves what looks alike from all sides.
 fn anchor(hit: Hit, along: vec3f) -> Anchor {
-    return Anchor(hit, along, motion_of(hit.surface), false, vec3f(0.0));
+    return Anchor(hit, along, motion_of(hit.surface), false, vec3f(0.0), HELD);
 }
 
 // The point of an area light that was drawn from `origin`.
@@ -58,7 +62,7 @@ fn light_anchor(record: Light, number: u32) -> Anchor {
     let frame = axes(record);
     let point = surface_point_new(record.position.xyz, vec2f(0.0));
     let hit = Hit(0.0, 0u, 0u, point, 0.0, frame.n, frame.n, true);
-    return Anchor(hit, frame.s, launch.light_motions_at + MOTION_UNITS * number, false, vec3f(0.0));
+    return Anchor(hit, frame.s, launch.light_motions_at + MOTION_UNITS * number, false, vec3f(0.0), HELD);
 }
 
 // Remembers a scattering at a vertex in the local direction `wo`: of a drawn light in the turn 0, of the path in the turn 1.
@@ -71,6 +75,10 @@ fn leave_trail(at: Interaction, wo: vec3f, outgoing: vec3f, turn: u32, by_value:
     var here = anchor(at.hit, tangent);
     here.seen = !trail.begun;
     here.ray = at.incoming;
+    here.glide = WHOLE;
+    if trail.begun {
+        here.glide = trail.met;
+    }
     let slopes = value_slopes(at, wo, by_value);
     let none = ONWARDS_DIRECTION;
     let points = ThreePoints(slopes, outgoing, here, trail.last, trail.begun, trail.sensor, here, none, 0u);
@@ -80,6 +88,8 @@ fn leave_trail(at: Interaction, wo: vec3f, outgoing: vec3f, turn: u32, by_value:
     if turn == 1u {
         trail.last = here;
         trail.begun = true;
+        trail.width = width(at);
+        trail.met = HELD;
     }
 }
 
@@ -99,6 +109,10 @@ fn aim_trail(origin: vec3f, drawn: Drawn) {
 
 // Completes the last scatterings: the path has met `hit`, or gone far away, or `ended`.
 fn follow_trail(hit: Hit, ended: bool) {
+    if trail.open[1] && hit.found && !ended {
+        let motion = motion_record(motion_of(hit.surface));
+        trail.met = glide(motion, trail.last.hit.point.p, trail.width, hit, trail.points[1].outgoing);
+    }
     for (var turn = 0u; turn < 2u; turn++) {
         let open = trail.open[turn] && !(turn == 1u && ended);
         trail.open[turn] = false;
@@ -108,6 +122,8 @@ fn follow_trail(hit: Hit, ended: bool) {
         var points = trail.points[turn];
         if turn == 1u && hit.found {
             points.after = anchor(hit, hit.normal);
+            points.after.ray = points.outgoing;
+            points.after.glide = trail.met;
             points.onwards = ONWARDS_SURFACE;
         }
         three_points_adjoint(points, trail.d[turn]);
@@ -124,6 +140,7 @@ fn seen_light(record: Light, hit: Hit, ray: vec3f, d: vec3f) {
     var point = anchor(hit, hit.normal);
     point.seen = true;
     point.ray = ray;
+    point.glide = WHOLE;
     if anchor_is_wanted(point, trail.sensor) {
         anchor_adjoint(point, trail.sensor, vec3f(0.0), vec3f(0.0), by);
     }

@@ -4,6 +4,7 @@
 
 #import bind/scene
 #import common/math
+#import transport/scene/glide
 #import transport/scene/records
 #import transport/scene/shape
 #import transport/scene/tangent
@@ -148,9 +149,10 @@ struct Anchor {
     along: vec3f,
     // Where what moves it is recorded.
     motion: u32,
-    // Whether the camera sees it, by a ray in this direction, which it stays on.
+    // Whether it is a camera's ray that holds it; its direction, and how far it holds.
     seen: bool,
     ray: vec3f,
+    glide: Glide,
 }
 
 // Whether derivatives by what moves a point are needed, or by the camera of this sensor if that sees it.
@@ -159,16 +161,34 @@ fn anchor_is_wanted(anchor: Anchor, sensor: u32) -> bool {
     return motion_is_wanted(motion_record(anchor.motion)) || anchor.seen && motion_is_wanted(camera);
 }
 
+// The derivatives by where a surface is, from those by the point of a ray that it is met at.
+fn across_adjoint(anchor: Anchor, by_p: vec3f) -> vec3f {
+    return anchor.hit.normal * (dot(anchor.ray, by_p) / dot(anchor.hit.normal, anchor.ray));
+}
+
+// How the density of paths that meet a point changes: as if that followed its surface the rest of the way, times the growth of areas
+// as it slides. From `by_p`, the derivatives by the point, and `all`, those by the logarithm of the density, those by where the
+// surface is.
+fn met_adjoint(anchor: Anchor, by_p: vec3f, all: f32) -> vec3f {
+    if anchor.glide.share == 0.0 {
+        return by_p;
+    }
+    let over = anchor.glide.slope * all;
+    return by_p * (1.0 - anchor.glide.share) + (across_adjoint(anchor, over) - over);
+}
+
 // Sends the derivatives by what moves a point, and by the camera of this sensor if that sees it: from those by the point, by the
 // direction of the camera's ray, and by what changes there.
 fn anchor_adjoint(anchor: Anchor, sensor: u32, by_p: vec3f, by_ray: vec3f, by: Changes) {
     var by_point = by_p;
-    if anchor.seen {
+    if anchor.glide.share > 0.0 {
         // The ray holds the point: what the surface does across its normal alone moves it, and the surface moves under it.
-        let over = by_moving_over(anchor.hit, by);
-        let across = anchor.hit.normal * (dot(anchor.ray, by_p + over) / dot(anchor.hit.normal, anchor.ray));
-        moved_ray_adjoint(sensor, anchor.hit.point.p, anchor.ray, by_p + over - across, by_ray);
-        by_point = across - over;
+        let over = (by_p + by_moving_over(anchor.hit, by)) * anchor.glide.share;
+        let across = across_adjoint(anchor, over);
+        if anchor.seen {
+            moved_ray_adjoint(sensor, anchor.hit.point.p, anchor.ray, over - across, by_ray);
+        }
+        by_point = by_p + (across - over);
     }
     let motion = motion_record(anchor.motion);
     if motion_is_wanted(motion) {

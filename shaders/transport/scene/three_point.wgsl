@@ -14,8 +14,8 @@
 #ifdef REPLAY
 #ifdef TRAILS
 
-// What a path goes to from a surface: a direction that stands still, of what is far away; a point drawn on a surface, by area;
-// or the place of a light without extent, whose tangent and normal are the axes of its beam.
+// What a path goes to from a surface: a direction that stands still, of what is far away; a point of a surface, drawn there or met
+// by a ray, by area; or the place of a light without extent, whose tangent and normal are the axes of its beam.
 const ONWARDS_DIRECTION: u32 = 0u;
 const ONWARDS_SURFACE: u32 = 1u;
 const ONWARDS_POINT: u32 = 2u;
@@ -177,9 +177,11 @@ fn three_points_adjoint(points: ThreePoints, d: vec3f) {
                 continue;
             }
             anchor = points.after;
-            by_point = by_after;
+            by_point = met_adjoint(anchor, by_after, all);
             by_ray = vec3f(0.0);
             by = by_third;
+            by.by_area *= 1.0 - anchor.glide.share;
+            anchor.glide = HELD;
         }
         anchor_adjoint(anchor, points.sensor, by_point, by_ray, by);
     }

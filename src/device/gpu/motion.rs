@@ -9,6 +9,7 @@ use super::records::{DisplacedRecord, MotionRecord};
 use super::{Gpu, Passes};
 use crate::device::Result;
 use crate::each::EachEntry;
+use crate::resident::glide::Track;
 use crate::resident::layout::NONE;
 use crate::resident::motion::Motion;
 use crate::resident::paths::PathScene;
@@ -134,6 +135,11 @@ fn record(motion: Option<&Motion>, values: &[&[f32]]) -> MotionRecord {
     let shift = three(motion.translate, 0.0);
     let radians = three(motion.rotate, 0.0).each(|degrees| degrees * RADIANS);
     let wide = radians.each(f64::from);
+    let track = motion.track.unwrap_or(Track {
+        rows: [[0.0; 4]; 3],
+        middle: [0.0; 3],
+        size: 0.0,
+    });
     MotionRecord {
         translate: motion.translate,
         rotate: motion.rotate,
@@ -144,6 +150,9 @@ fn record(motion: Option<&Motion>, values: &[&[f32]]) -> MotionRecord {
         normals: motion.normals,
         factors: three(motion.scale, 1.0),
         sines: sines(inner(wide, wide)).each(|x| x as f32),
+        track: track.rows,
+        middle: track.middle,
+        extent: track.size,
         ..still
     }
 }

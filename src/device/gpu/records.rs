@@ -206,6 +206,11 @@ pub struct MotionRecord {
     /// Of a smooth mesh, where the lists of the triangles around its vertices begin, in words: for each vertex and behind the last
     /// one the place of its first triangle, then the two other vertices of each.
     pub around: u32,
+    /// Where points slide: [`crate::resident::glide::Track`].
+    pub track: Rows,
+    pub middle: [f32; 3],
+    /// Zero where points are held.
+    pub extent: f32,
 }
 
 /// Codes of [`Launch::exposure`].

@@ -54,6 +54,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/scene/bsdf",
     "transport/scene/bsdf/diffuse",
     "transport/scene/facing",
+    "transport/scene/glide",
     "transport/scene/distance_grid",
     "transport/scene/interaction",
     "transport/scene/bsdf/beckmann",

@@ -27,11 +27,14 @@ pub(super) fn face_outwards(triangles: &[Triangle]) -> bool {
     closed_mesh::signed_volume(&triangles) > 0.0
 }
 
-/// A closed surface that light passes, with media on its sides.
+/// A closed surface with media on its sides.
 #[derive(Debug)]
 pub(super) struct Container {
     name: String,
     boundary: Boundary,
+    /// Whether light passes it as if it were not there. Else it may touch others, and its own `exterior` is taken as it stands: it is
+    /// met as a surface, whose two sides say which media they lie in.
+    is_open: bool,
     /// Indices of the media on the inner and the outer side.
     inner: Option<usize>,
     outer: Option<usize>,
@@ -46,13 +49,21 @@ enum Boundary {
 }
 
 impl Container {
-    /// The container that a surface is, if it is one; `triangles` are those of its mesh in the world.
+    /// The container that a surface is, if it is one; `triangles` are those of its mesh in the world, and `is_closed` says whether
+    /// that is closed and faces outwards.
     ///
     /// # Errors
     /// Its mesh is inside out.
-    pub(super) fn of(surface: &Surface, to_world: &Affine3A, triangles: &[Triangle]) -> Result<Option<Self>> {
+    pub(super) fn of(
+        surface: &Surface,
+        to_world: &Affine3A,
+        triangles: &[Triangle],
+        is_closed: bool,
+    ) -> Result<Option<Self>> {
         let holds = surface.interior.is_some() || surface.exterior.is_some();
-        if !holds || !matches!(surface.bsdf, Bsdf::Null) {
+        let is_open = matches!(surface.bsdf, Bsdf::Null);
+        let is_sheet = matches!(surface.geometry, Geometry::Mesh { .. }) && !is_open && !is_closed;
+        if !holds || is_sheet {
             return Ok(None);
         }
         let (boundary, outwards) = match &surface.geometry {
@@ -80,6 +91,7 @@ impl Container {
         Ok(Some(Self {
             name: surface.name.clone(),
             boundary,
+            is_open,
             inner,
             outer,
             inside_out,
@@ -126,26 +138,35 @@ impl Container {
 /// Two boundaries touch or cut each other, or the media that stand around a container or a sensor are not those that it
 /// names.
 pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
-    for (i, container) in containers.iter().enumerate() {
-        for other in &containers[..i] {
+    let open = || containers.iter().filter(|container| container.is_open);
+    for (i, container) in open().enumerate() {
+        for other in open().take(i) {
             if let Some(at) = container.meets(other) {
                 return refuse(&scene.path, cut(other, container, at));
             }
         }
     }
     let around = Around::new(containers);
-    for container in containers {
+    for container in open() {
         let holder = innermost(containers, container.point(), Some(container));
-        let expected = around.medium(holder);
+        // Of what a shell cuts it cannot be said on which side it lies.
+        if holder.is_some_and(|shell| !shell.is_open && container.meets(shell).is_some()) {
+            continue;
+        }
+        let Some(expected) = around.medium(holder) else {
+            continue;
+        };
         if container.outer != expected {
             return refuse(&scene.path, misplaced(scene, container, holder, expected));
         }
     }
-    // Without containers a sensor's medium has no end.
-    for sensor in scene.sensors.iter().filter(|_| !containers.is_empty()) {
+    // Where light passes no boundary freely, a sensor's medium has no end.
+    for sensor in scene.sensors.iter().filter(|_| open().next().is_some()) {
         let Some(place) = stands_at(sensor) else { continue };
         let holder = innermost(containers, place, None);
-        let expected = around.medium(holder);
+        let Some(expected) = around.medium(holder) else {
+            continue;
+        };
         if sensor.medium != expected {
             // A shape that was turned by mistake is more likely than a sensor in the medium around everything.
             let turned = containers
@@ -193,24 +214,24 @@ fn innermost<'a>(containers: &'a [Container], p: DVec3, but: Option<&Container>)
         .min_by(|a, b| a.volume().total_cmp(&b.volume()))
 }
 
-/// What lies around everything: what the first of the outermost containers says.
+/// What lies around everything: what the first of the outermost containers says that light passes; not known if there is none.
 struct Around {
-    medium: Option<usize>,
+    medium: Option<Option<usize>>,
 }
 
 impl Around {
     fn new(containers: &[Container]) -> Self {
         let outermost = containers
             .iter()
-            .find(|c| innermost(containers, c.point(), Some(c)).is_none());
+            .find(|c| c.is_open && innermost(containers, c.point(), Some(c)).is_none());
         Self {
-            medium: outermost.and_then(|c| c.outer),
+            medium: outermost.map(|c| c.outer),
         }
     }
 
-    /// The medium in a container, outside of those in it.
-    fn medium(&self, holder: Option<&Container>) -> Option<usize> {
-        holder.map_or(self.medium, |container| container.inner)
+    /// The medium in a container, outside of those in it, if it is known.
+    fn medium(&self, holder: Option<&Container>) -> Option<Option<usize>> {
+        holder.map_or(self.medium, |container| Some(container.inner))
     }
 }
 

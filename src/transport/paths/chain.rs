@@ -17,9 +17,9 @@ use crate::transport::scene::bsdf::BsdfSample;
 use crate::transport::scene::bsdf::diffuse::diffuse_adjoint;
 use crate::transport::scene::bsdf::fresnel::{fresnel_conductor_slope, fresnel_slopes, plate, plate_slope};
 use crate::transport::scene::bsdf::local::{Lobe, add_scaled, inner, lift, outer};
+use crate::transport::scene::glide::Glide;
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::light_color;
-use crate::transport::scene::glide::Glide;
 use crate::transport::scene::motion::{
     Anchor, ByMoved, Seen, by_moving_over, is_wanted, minus, moved_adjoint, moved_ray_adjoint, plus, scaled,
 };

@@ -11,7 +11,7 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::along;
 use crate::transport::scene::beam::{Beam, axes};
 use crate::transport::scene::bsdf::BsdfSample;
-use crate::transport::scene::glide::glide;
+use crate::transport::scene::glide::{glide, width};
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::{Drawn, light_color};
 use crate::transport::scene::motion::{Anchor, ByMoved, Seen, is_wanted, moved, moved_adjoint};
@@ -112,9 +112,11 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let (scene, fields, ray) = (self.scene, self.fields, self.path.direction);
         let Some(trail) = &mut self.trail.0 else { return };
         let Some(open) = trail.open.take() else { return };
-        trail.met = hit
-            .and_then(|hit| glide(scene, fields, &open.at, hit, ray))
-            .map(|glide| Seen::still(ray, glide));
+        let slides = |hit| {
+            let width = width(scene, fields, &open.at);
+            glide(scene, open.here.hit.point.p, width, hit, ray)
+        };
+        trail.met = hit.and_then(slides).map(|glide| Seen::still(ray, glide));
         let met = trail.met;
         let points = ThreePoints {
             at: &open.at,

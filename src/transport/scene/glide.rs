@@ -18,7 +18,10 @@ use crate::transport::rays::sampler::dot;
 /// The square of the distance from the middle, in that of the border, from which on points slide less.
 const MIDDLE: f32 = 0.25;
 /// The cosine of the angle to the normal below which points slide less.
-const GRAZING: f32 = 0.25;
+const LEAST_COSINE: f32 = 0.25;
+
+/// A surface must be as many times as large as what a lobe covers of it: what is smaller changes more along a ray than the lobe does.
+const LARGE: f32 = 2.0;
 
 /// The share of the way along the ray that a point goes, and the derivative of that by moving the point over its surface.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,16 +40,21 @@ impl Glide {
 
 /// A step from zero to one between zero and one, and its derivative.
 #[inline]
-fn step(x: f32) -> [f32; 2] {
+fn step_slope(x: f32) -> [f32; 2] {
     let x = x.clamp(0.0, 1.0);
     [x * x * (3.0 - 2.0 * x), 6.0 * x * (1.0 - x)]
 }
 
 /// By what angle, about, directions change that a BSDF scatters to: the least roughness of its leaves.
 #[inline]
-fn width<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interaction) -> f32 {
+pub fn width<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interaction) -> f32 {
     let value = |leaf: &LeafRecord, number: u32| {
-        texture_value(scene, |slot| fields.sampling(slot), leaf.first_texture + number, &at.hit.point)[0]
+        texture_value(
+            scene,
+            |slot| fields.sampling(slot),
+            leaf.first_texture + number,
+            &at.hit.point,
+        )[0]
     };
     let of_leaf = |leaf: &LeafRecord| match leaf.kind {
         leaf::ROUGH_CONDUCTOR | leaf::ROUGH_DIELECTRIC => value(leaf, 3).min(value(leaf, 4)),
@@ -57,19 +65,14 @@ fn width<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interactio
     at.leaves(scene).iter().map(of_leaf).fold(1.0, f32::min)
 }
 
-/// How far the point slides that a ray along `ray` meets which was scattered at `from`; None if it follows its surface.
+/// How far the point slides that a ray along `ray` meets which was scattered at `origin`, by a lobe of this width; None if it follows
+/// its surface.
 #[inline(never)]
-pub fn glide<N: Number, F: Fields<N>>(
-    scene: &SceneView,
-    fields: &F,
-    from: &Interaction,
-    hit: &Hit,
-    ray: [f32; 3],
-) -> Option<Glide> {
+pub fn glide(scene: &SceneView, origin: [f32; 3], width: f32, hit: &Hit, ray: [f32; 3]) -> Option<Glide> {
     let Track { rows, middle, size } = scene.motions.get(hit.surface as usize)?.as_ref()?.track?;
-    // What a lobe at this distance changes over.
-    let way = minus(middle, from.hit.point.p);
-    if size < width(scene, fields, from) * dot(way, way).sqrt() {
+    // What a lobe covers at this distance.
+    let way = minus(middle, origin);
+    if size < LARGE * width * dot(way, way).sqrt() {
         return None;
     }
     // The square of the distance from the middle, and its derivative.
@@ -81,7 +84,7 @@ pub fn glide<N: Number, F: Fields<N>>(
     }
     let square = dot(at, at);
     let outwards = [0, 1, 2].each(|a| 2.0 * (at[0] * rows[0][a] + at[1] * rows[1][a] + at[2] * rows[2][a]));
-    let [border, fall] = step((1.0 - square) / (1.0 - MIDDLE));
+    let [border, fall] = step_slope((1.0 - square) / (1.0 - MIDDLE));
     // The cosine, and its derivative: the ray turns about where it comes from, and the normal of what is curved turns.
     let cosine = dot(hit.normal, ray);
     let mut turning = [0.0; 3];
@@ -91,11 +94,11 @@ pub fn glide<N: Number, F: Fields<N>>(
         turning = [0, 1, 2].each(|a| inner([0, 1, 2].each(|k| rows[k][a]), ray) * cosine.signum());
     }
     let by_cosine = [0, 1, 2].each(|a| turning[a] - cosine.abs() * ray[a] / hit.t);
-    let [lean, rise] = step(cosine.abs() / GRAZING);
+    let [lean, rise] = step_slope(cosine.abs() / LEAST_COSINE);
     let share = border * lean;
     (share > 0.0).then(|| Glide {
         share,
         slope: [0, 1, 2]
-            .each(|a| border * rise / GRAZING * by_cosine[a] - lean * fall / (1.0 - MIDDLE) * outwards[a]),
+            .each(|a| border * rise / LEAST_COSINE * by_cosine[a] - lean * fall / (1.0 - MIDDLE) * outwards[a]),
     })
 }

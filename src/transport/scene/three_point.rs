@@ -8,8 +8,8 @@ use super::bsdf::local::{Gradients, inner, lift, no_gradients, outer};
 use super::facing::turned;
 use super::interaction::Interaction;
 use super::motion::{
-    Anchor, ByMoved, Moved, direction, direction_adjoint, is_wanted, met, met_adjoint, minus, moved, moved_adjoint, moved_ray,
-    moved_ray_adjoint, plus, scaled,
+    Anchor, ByMoved, Moved, direction, direction_adjoint, is_wanted, met, met_adjoint, minus, moved, moved_adjoint,
+    moved_ray, moved_ray_adjoint, plus, scaled,
 };
 use super::records::{Fields, SceneView, Sink};
 use super::texture::{picture_slopes, texture_eval, texture_slopes, texture_value};

@@ -18,9 +18,11 @@ use crate::transport::number::dual::Dual;
 /// Cosines of the table, from 0 to 1 in equal steps.
 pub const ENTRIES: usize = 64;
 /// Nodes along the slope and around the half circle: entries are right to 3e-4 and derivatives by the roughness to 1 %.
-const NODES: usize = 24;
-/// The step of differences by the index, relative to it.
-const ETA_STEP: f64 = 0.01;
+const NODES: [usize; 2] = [24; 2];
+/// Those of the derivative by the index of what is reflected inside, and the step of its differences, relative to the index: it is
+/// right to 1 %.
+const FINE_NODES: [usize; 2] = [64, 32];
+const ETA_STEP: f64 = 0.03;
 /// Transmittances are at least this.
 const LEAST: f32 = 1e-6;
 /// Slope over roughness to which Beckmann's slopes are integrated: e^-12 of them is left.
@@ -47,9 +49,14 @@ impl TransmittanceTable {
     pub fn new(distribution: Distribution, alpha: f64, eta: f64) -> Self {
         let by_alpha = entries(distribution, Dual::new(alpha, 1.0), Dual::constant(eta));
         // The derivative by the index diverges at the critical angle, near which the nodes of the quadrature are too
-        // sparse; a central difference over a step that spans many nodes converges.
+        // sparse; a central difference over a step that spans many of them converges.
         let step = ETA_STEP * eta;
-        let [above, below] = [eta + step, eta - step].map(|eta| entries(distribution, alpha, eta));
+        let facets = Microfacets::new(distribution, [alpha; 2], true);
+        let [above, below] = [eta + step, eta - step].map(|eta| {
+            let mut entries = transmittances(&facets, eta, &Nodes::new(NODES));
+            entries.push(inner_reflectance(&facets, eta, &Nodes::new(FINE_NODES)));
+            entries
+        });
         let mut rows = [[0.0; 3]; ENTRIES + 1];
         for (i, row) in rows.iter_mut().enumerate() {
             *row = [
@@ -134,25 +141,53 @@ impl TransmittanceTable {
 /// Transmittances from outside, and the reflectance from inside.
 fn entries<N: Number>(distribution: Distribution, alpha: N, eta: N) -> Vec<N> {
     let facets = Microfacets::new(distribution, [alpha; 2], true);
-    let nodes = gauss_legendre(NODES);
-    let cosines = (0..ENTRIES).map(|i| i as f32 / (ENTRIES - 1) as f32);
-    // The mean over the table's cosines, whose ends count in full: 1.6 % less than the integral, as in Mitsuba.
-    let inside = cosines.clone().fold(N::lift(0.0), |sum, cosine| {
-        sum + shares(&facets, eta.recip(), cosine, &nodes)[0] * N::lift(2.0 / ENTRIES as f32 * cosine)
-    });
-    let transmittance = |cosine: f32| shares(&facets, eta, cosine, &nodes)[1].max(N::lift(LEAST));
-    cosines.map(transmittance).chain([inside]).collect()
+    let nodes = Nodes::new(NODES);
+    let mut entries = transmittances(&facets, eta, &nodes);
+    entries.push(inner_reflectance(&facets, eta, &nodes));
+    entries
+}
+
+/// The cosines of the table.
+fn cosines() -> impl Iterator<Item = f32> {
+    (0..ENTRIES).map(|i| i as f32 / (ENTRIES - 1) as f32)
+}
+
+/// Transmittances from outside.
+fn transmittances<N: Number>(facets: &Microfacets<N>, eta: N, nodes: &Nodes) -> Vec<N> {
+    let of = |cosine| shares(facets, eta, cosine, nodes)[1].max(N::lift(LEAST));
+    cosines().map(of).collect()
+}
+
+/// The reflectance of diffuse light from inside: the mean over the table's cosines, whose ends count in full, 1.6 % less than the
+/// integral, as in Mitsuba.
+fn inner_reflectance<N: Number>(facets: &Microfacets<N>, eta: N, nodes: &Nodes) -> N {
+    cosines().fold(N::lift(0.0), |sum, cosine| {
+        sum + shares(facets, eta.recip(), cosine, nodes)[0] * N::lift(2.0 / ENTRIES as f32 * cosine)
+    })
+}
+
+/// Nodes and weights on [0, 1] along the slope and around the half circle.
+struct Nodes {
+    along: Vec<(f64, f64)>,
+    around: Vec<(f64, f64)>,
+}
+
+impl Nodes {
+    fn new(counts: [usize; 2]) -> Self {
+        let [along, around] = counts.map(gauss_legendre);
+        Self { along, around }
+    }
 }
 
 /// The shares of light at an angle of this cosine that a rough interface of index `eta` reflects and transmits. What
 /// normals shadow is in neither.
-fn shares<N: Number>(facets: &Microfacets<N>, eta: N, cosine: f32, nodes: &[(f64, f64)]) -> [N; 2] {
+fn shares<N: Number>(facets: &Microfacets<N>, eta: N, cosine: f32, nodes: &Nodes) -> [N; 2] {
     let cosine = cosine.max(1e-5);
     let sine = (1.0 - cosine * cosine).max(0.0).sqrt();
     let wi = lift([sine, 0.0, cosine]);
     let (alpha, one, ti) = (facets.alpha[0], N::lift(1.0), eta.recip());
     let (mut reflected, mut transmitted, mut total) = (N::lift(0.0), N::lift(0.0), N::lift(0.0));
-    for &(along, weight) in nodes {
+    for &(along, weight) in &nodes.along {
         // A slope of a surface of roughness one as a ratio, and the density of such slopes in all azimuths.
         let (rise, run, density) = match facets.distribution {
             Distribution::Beckmann => {
@@ -164,7 +199,7 @@ fn shares<N: Number>(facets: &Microfacets<N>, eta: N, cosine: f32, nodes: &[(f64
                 (s, c, 2.0 * s * c * std::f64::consts::FRAC_PI_2)
             }
         };
-        for &(around, share) in nodes {
+        for &(around, share) in &nodes.around {
             let (y, x) = (around * std::f64::consts::PI).sin_cos();
             let slope = alpha.detach() * number(rise);
             let m = [slope * number(x), slope * number(y), number(run)];

@@ -1,0 +1,232 @@
+//! Points that paths meet on what moves, and that slide along their rays: how far they do changes as is told, only where nothing
+//! jumps, and it changes the noise of derivatives and not their means.
+
+mod small;
+
+use prbopt::device::Keys;
+use prbopt::gradcheck::paths::objective::{PathObjective, cast_paths};
+use prbopt::gradcheck::{Options, Setup};
+use prbopt::resident::layout::gradient;
+use prbopt::scene;
+use prbopt::transport::rays::camera::normalize;
+use prbopt::transport::rays::random::{Pass, pass_key};
+use prbopt::transport::rays::sampler::dot;
+use prbopt::transport::scene::glide::{Glide, glide};
+use prbopt::transport::scene::shape::{Hit, intersect};
+use rayon::prelude::*;
+use small::worlds::mesh;
+use std::path::Path;
+
+const DIFFUSE: &str = r#"{"type": "diffuse", "reflectance": 0.7}"#;
+
+/// A world whose shape `moved` is translated by a run, seen from (0, 0, 4).
+fn world(objects: &str) -> Setup {
+    let text = format!(
+        r#"{{"integrator": {{"type": "prb", "max_depth": 5}},
+            "camera": {{"type": "perspective", "fov": 35, "film": {{"type": "hdrfilm", "width": 4, "height": 4}},
+                "to_world": [{{"look_at": {{"origin": [0, 0, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}]}},
+            "optimize": {{"references": {{"type": "constant", "value": 0.5}},
+                "parameters": {{"moved.to_world.translate": {{}}}}}},
+            {objects}}}"#
+    );
+    let scene = scene::parse(&text, Path::new("gliding.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let options = Options {
+        parameters: vec!["moved.to_world.translate".into()],
+        ..Options::default()
+    };
+    Setup::new(&scene, &options).expect("a sound scene")
+}
+
+/// The kinds of shapes, each about the origin and as large as [-1, 1]³.
+fn shapes() -> [String; 6] {
+    [
+        r#""type": "rectangle""#.into(),
+        r#""type": "disk""#.into(),
+        r#""type": "sphere""#.into(),
+        r#""type": "cylinder", "p0": [0, 0, -1], "p1": [0, 0, 1], "radius": 0.7"#.into(),
+        r#""type": "cube""#.into(),
+        mesh("panel"),
+    ]
+}
+
+/// How far points slide changes from one to the next as their slopes say.
+#[test]
+fn shares_change_as_their_slopes_say() {
+    const STEP: f32 = 1e-3;
+    for shape in shapes() {
+        let setup = world(&format!(
+            r#""moved": {{{shape}, "bsdf": {DIFFUSE}, "to_world": [{{"scale": [1.5, 0.8, 1.2]}},
+                {{"rotate": {{"axis": [1, 2, 0.5], "angle": 50}}}}, {{"translate": [0.1, -0.2, 0.3]}}]}}"#
+        ));
+        let objective = PathObjective::without_paths(&setup, gradient::FREE_FLIGHT);
+        let view = objective.view();
+        let (mut partial, mut whole) = (0, 0);
+        for i in 0..4000u32 {
+            let number = |k: u32| small::draw(3, i, k) * 2.0 - 1.0;
+            let origin = normalize([number(0), number(1), number(2)]).map(|x| 4.0 * x);
+            let target = [number(3), number(4), number(5)];
+            let look = |beside: [f32; 3]| -> Option<(Hit, Option<Glide>)> {
+                let direction = normalize([0, 1, 2].map(|a| target[a] + beside[a] - origin[a]));
+                let hit = intersect(&view, origin, direction, f32::INFINITY)?;
+                Some((hit, glide(&view, origin, 0.0, &hit, direction)))
+            };
+            let Some((hit, Some(here))) = look([0.0; 3]) else {
+                continue;
+            };
+            partial += u32::from(here.share < 0.999);
+            whole += u32::from(here.share >= 0.999);
+            for axis in 0..3 {
+                let beside = |step: f32| {
+                    let mut beside = [0.0; 3];
+                    beside[axis] = step;
+                    look(beside)
+                };
+                let (Some((last, Some(a))), Some((next, Some(b)))) = (beside(-STEP), beside(STEP)) else {
+                    continue;
+                };
+                if last.primitive != next.primitive && shape.contains("cube") {
+                    continue;
+                }
+                let over = [0, 1, 2].map(|a| next.point.p[a] - last.point.p[a]);
+                let (found, expected) = (b.share - a.share, dot(here.slope, over));
+                let length = dot(over, over).sqrt();
+                if length > 20.0 * STEP {
+                    continue;
+                }
+                // The rounding of places, and the second order beside the border and where rays graze.
+                assert!(
+                    (found - expected).abs() < 0.1 * found.abs() + 0.02 * length + 2e-5,
+                    "{shape}: {found} in place of {expected} over {length}, {here:?} at {:?}",
+                    hit.point.p
+                );
+            }
+        }
+        assert!(partial > 100 && whole > 20, "{shape}: {partial} partly, {whole} wholly");
+    }
+}
+
+/// Points follow what jumps from point to point, what shines, and what is bent without being round.
+#[test]
+fn points_follow_what_jumps() {
+    let slides = |shape: &str, bsdf: &str| {
+        let lamp = r#""lamp": {"type": "point", "position": [0, 0, 5]}"#;
+        let setup = world(&format!(r#""moved": {{{shape}, "bsdf": {bsdf}}}, {lamp}"#));
+        let objective = PathObjective::without_paths(&setup, gradient::FREE_FLIGHT);
+        let motions = &objective.records().rest.motions;
+        motions[0].expect("it moves").track.is_some()
+    };
+    let rectangle = r#""type": "rectangle""#;
+    let of = |texture: &str| format!(r#"{{"type": "diffuse", "reflectance": {texture}}}"#);
+    let picture = |more: &str| {
+        of(&format!(
+            r#"{{"type": "bitmap", "data": {{"resolution": [4, 4], "value": 0.5}} {more}}}"#
+        ))
+    };
+    for shape in shapes() {
+        assert!(slides(&shape, DIFFUSE), "{shape}");
+        assert!(!slides(&shape, &of(r#"{"type": "checkerboard"}"#)), "{shape}");
+    }
+    assert!(slides(rectangle, &picture("")));
+    assert!(slides(&mesh("panel"), &picture("")));
+    assert!(!slides(rectangle, &picture(r#", "filter_type": "nearest""#)));
+    assert!(!slides(r#""type": "sphere""#, &picture("")));
+    assert!(!slides(&mesh("octahedron"), DIFFUSE));
+    assert!(!slides(
+        r#""type": "rectangle", "emitter": {"type": "area", "radiance": 1}"#,
+        DIFFUSE
+    ));
+    let blend = |weight: &str| {
+        format!(r#"{{"type": "blendbsdf", "weight": {weight}, "a": {DIFFUSE}, "b": {{"type": "roughconductor"}}}}"#)
+    };
+    assert!(slides(rectangle, &blend("0.3")));
+    assert!(!slides(rectangle, &blend(r#"{"type": "checkerboard"}"#)));
+}
+
+/// The mean derivatives of the image's mean by the three numbers, and their variances, over passes of one sample.
+fn moments(setup: &Setup, passes: u32) -> ([f64; 3], [f64; 3]) {
+    let objective = PathObjective::without_paths(setup, gradient::FREE_FLIGHT);
+    let slot = setup.checked[0];
+    let pass = |k: u32| -> [f64; 3] {
+        let keys = Keys {
+            objective: pass_key(u64::from(k), 0, Pass::Objective),
+            pass: pass_key(u64::from(k), 0, Pass::Adjoint),
+        };
+        let pixels = setup.batch.pixels();
+        let mut gradient = objective.fields.zeros();
+        let mut sums = objective.sums(&mut gradient);
+        for cast in cast_paths(&setup.resident, &setup.batch, keys, 1, 0..pixels) {
+            objective.replay([1.0 / (3.0 * f64::from(pixels)); 3], &cast, &mut sums);
+        }
+        [0, 1, 2].map(|axis| gradient[slot][axis])
+    };
+    let found: Vec<[f64; 3]> = (1..=passes).into_par_iter().map(pass).collect();
+    let n = f64::from(passes);
+    let mean = [0, 1, 2].map(|axis| found.iter().map(|pass| pass[axis]).sum::<f64>() / n);
+    let square = |axis: usize| found.iter().map(|pass| (pass[axis] - mean[axis]).powi(2)).sum::<f64>();
+    (mean, [0, 1, 2].map(|axis| square(axis) / (n - 1.0)))
+}
+
+/// A checkerboard of one colour is as good as that colour, but holds its points: both derivatives have the same mean. A wall over gloss
+/// and a pane between panes have far less noise with points that slide.
+#[test]
+fn means_are_the_same_and_noise_is_less() {
+    const PASSES: u32 = 6000;
+    let lamp = r#""lamp": {"type": "rectangle", "emitter": {"type": "area", "radiance": 6},
+        "to_world": [{"scale": 0.7}, {"rotate": {"axis": [1, 0, 0], "angle": 90}}, {"translate": [0.3, 4, 1]}]}"#;
+    let gloss = r#""floor": {"type": "rectangle", "bsdf": {"type": "roughconductor", "alpha": 0.08},
+        "to_world": [{"scale": 6}, {"rotate": {"axis": [1, 0, 0], "angle": -75}}, {"translate": [0, -0.6, 0]}]}"#;
+    let colors = ["0.7", r#"{"type": "checkerboard", "color0": 0.7, "color1": 0.7}"#];
+    let over_gloss = |shape: &str, place: &str| {
+        colors.map(|color| {
+            world(&format!(
+                r#"{lamp}, {gloss}, "moved": {{{shape}, "to_world": [{place}],
+                    "bsdf": {{"type": "twosided", "inner": {{"type": "diffuse", "reflectance": {color}}}}}}}"#
+            ))
+        })
+    };
+    let small = r#"{"scale": 0.5}, {"rotate": {"axis": [1, 0.4, 0], "angle": 40}}, {"translate": [0, 1.2, -1]}"#;
+    let wall = r#"{"scale": 8}, {"translate": [0, 0, -3]}"#;
+    let pane = |name: &str, z: f64, tint: &str| {
+        format!(
+            r#""{name}": {{"type": "rectangle", "to_world": [{{"scale": 4}}, {{"translate": [0, 0, {z}]}}],
+                "bsdf": {{"type": "roughdielectric", "distribution": "beckmann", "alpha": 0.3, "int_ior": 1.1,
+                          "specular_transmittance": {tint}}}}}"#
+        )
+    };
+    let behind = r#""light": {"type": "rectangle", "emitter": {"type": "area", "radiance": 5}, "to_world": [{"translate": [0.4, 0, -2]}]}"#;
+    let panes = colors.map(|color| {
+        let all = [
+            pane("first", 1.0, "1"),
+            pane("moved", 0.0, color),
+            pane("last", -1.0, "1"),
+        ]
+        .join(", ");
+        world(&format!("{all}, {behind}"))
+    });
+    let mut worlds = vec![
+        ("wall", over_gloss(shapes()[0].as_str(), wall), [20.0, 20.0, 1.2]),
+        ("panes", panes, [1.5, 1.5, 2.0]),
+    ];
+    for (name, shape) in ["panel", "disk", "ball", "tube", "box", "mesh"]
+        .into_iter()
+        .zip(shapes())
+    {
+        worlds.push((name, over_gloss(&shape, small), [0.7; 3]));
+    }
+    for (name, setups, gains) in worlds {
+        let [(sliding, noise), (held, noise_held)] = setups.each_ref().map(|setup| moments(setup, PASSES));
+        println!("{name}: {sliding:?} beside {held:?}, variances {noise:?} and {noise_held:?}");
+        for axis in 0..3 {
+            let error = ((noise[axis] + noise_held[axis]) / f64::from(PASSES)).sqrt();
+            assert!(
+                (sliding[axis] - held[axis]).abs() < 5.0 * error,
+                "{name}, {axis}: {sliding:?} and {held:?}, errors of {error:.1e}"
+            );
+            assert!(sliding[axis] != held[axis], "{name}: nothing slides");
+            assert!(
+                noise_held[axis] > gains[axis] * noise[axis],
+                "{name}, {axis}: variance {noise:?} in place of {noise_held:?}"
+            );
+        }
+    }
+}
