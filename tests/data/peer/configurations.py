@@ -8,6 +8,10 @@ name that it has there: backwards (`prbopt backpropagate`, an adjoint image of o
 (`prbopt gradient --tangent`). Differences are of images of the same seeds, summed in f64. A row has the derivative of the
 image's mean, backwards and by differences, and the root mean square, over blocks of 1/8 of the image's sides and colours, of the
 forward image's deviation in standard errors; then what `prbopt` says.
+
+With `--noise` a row has instead the standard deviation of a sample of the forward image, root mean square over pixels, of `prbopt`
+and of Mitsuba's `prb`. With `--thresholds` it has the figures that Mitsuba's test of forward mode looks at, at its own number of
+samples, beside its bounds: the mean and the largest deviation from the image of differences that the data have.
 """
 
 import argparse
@@ -156,6 +160,45 @@ class Ours:
         return image
 
 
+def forwards_of_mitsuba(config, seeds, spp):
+    """Images of the derivative by Mitsuba's `prb`, one a seed; none for what has no parameter of vertices alone."""
+    scene = mi.load_dict(config.scene_dict, optimize=False)
+    params = mi.traverse(scene)
+    key = config.keys[0] if config.keys[0] in params else re.sub(r"\.(positions|normals)$", r".vertex_\1", config.keys[0])
+    if len(config.keys) > 1 or "positions" not in key:
+        return None
+    first = type(params[key])(params[key])
+    way = tangent(config, key)
+    integrator = mi.load_dict({"type": "prb", "max_depth": config.integrator_dict["max_depth"], "rr_depth": 50})
+    found = []
+    for seed in range(seeds):
+        by = mi.Float(0.0)
+        dr.enable_grad(by)
+        points = dr.unravel(mi.Point3f, first)
+        for axis in range(3):
+            points[axis] += by * way[axis]
+        params[key] = dr.ravel(points)
+        params.update()
+        dr.eval()
+        dr.forward(by, dr.ADFlag.ClearEdges)
+        image = integrator.render_forward(scene, seed=seed, spp=spp, params=by)
+        found.append(np.array(dr.detach(image), dtype=float))
+    return np.array(found)
+
+
+def noise(images, spp):
+    """The standard deviation of a sample, root mean square over pixels."""
+    return math.sqrt(images.var(0, ddof=1).mean() * spp)
+
+
+def beside_thresholds(config, ours, checkout):
+    """Mitsuba's two figures of a forward image beside its bounds."""
+    file = checkout / f"resources/data/tests/integrators/test_{config.name}_image_fwd_ref.exr"
+    right = np.array(mi.Bitmap(str(file)), dtype=float)
+    off = abs(ours.forwards(0, config.spp) - right) / np.maximum(abs(right), 0.2)
+    return f"{off.mean():.4f} of {config.error_mean_threshold} | {off.max():.3f} of {config.error_max_threshold}"
+
+
 def blocks(images):
     """Means over blocks of 1/8 of the sides."""
     count, height, width, colors = images.shape
@@ -175,6 +218,8 @@ def main():
     parser.add_argument("--spp", type=int, default=64)
     parser.add_argument("--seeds", type=int, default=16)
     parser.add_argument("--flags", default="--device cpu", help="of `prbopt backpropagate`")
+    parser.add_argument("--noise", action="store_true")
+    parser.add_argument("--thresholds", action="store_true")
     parser.add_argument("names", nargs="*")
     asked = parser.parse_args()
     for config in configurations(asked.mitsuba.resolve()):
@@ -182,6 +227,16 @@ def main():
             continue
         with tempfile.TemporaryDirectory() as folder:
             ours = Ours(config, asked.prbopt, Path(folder), asked.flags.split())
+            if asked.thresholds:
+                print(f"| `{config.name}` | {beside_thresholds(config, ours, asked.mitsuba)} |", flush=True)
+                continue
+            if asked.noise:
+                theirs = forwards_of_mitsuba(config, asked.seeds, asked.spp)
+                if theirs is not None:
+                    images = np.array([ours.forwards(seed, asked.spp) for seed in range(asked.seeds)])
+                    both = [noise(found, asked.spp) for found in (images, theirs)]
+                    print(f"| `{config.name}` | {both[0]:.2g} | {both[1]:.2g} |", flush=True)
+                continue
             theirs = differences(config, asked.seeds, 4 * asked.spp)
             backwards = [ours.backwards(seed, asked.spp) for seed in range(asked.seeds)]
             forwards = np.array([ours.forwards(100 + seed, asked.spp) for seed in range(8)])
