@@ -204,6 +204,7 @@ fn records_agree() {
     ]);
     compare_record!(&world, MotionRecord, "Motion", [
         translate, rotate, scale, scale_channels, origin, vertices, radians, normals, factors, relief, sines, around,
+        track, middle, extent,
     ]);
     compare_record!(&world, DisplacedRecord, "Displaced", [along, rest, texels, weights]);
     compare_record!(&world, DistanceGridRecord, "DistanceGrid", [

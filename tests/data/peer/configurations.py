@@ -217,6 +217,7 @@ def main():
     parser.add_argument("--mitsuba", type=Path, required=True)
     parser.add_argument("--spp", type=int, default=64)
     parser.add_argument("--seeds", type=int, default=16)
+    parser.add_argument("--forwards", type=int, default=8, help="images of forward mode")
     parser.add_argument("--flags", default="--device cpu", help="of `prbopt backpropagate`")
     parser.add_argument("--noise", action="store_true")
     parser.add_argument("--thresholds", action="store_true")
@@ -239,7 +240,7 @@ def main():
                 continue
             theirs = differences(config, asked.seeds, 4 * asked.spp)
             backwards = [ours.backwards(seed, asked.spp) for seed in range(asked.seeds)]
-            forwards = np.array([ours.forwards(100 + seed, asked.spp) for seed in range(8)])
+            forwards = np.array([ours.forwards(100 + seed, asked.spp) for seed in range(asked.forwards)])
         (mean, error), (other, other_error) = of(backwards), of(theirs.mean((1, 2, 3)))
         (a, a_error), (b, b_error) = of(blocks(forwards)), of(blocks(theirs))
         t = (a - b) / np.sqrt(a_error**2 + b_error**2 + (1e-3 * b) ** 2 + 1e-14)
