@@ -17,7 +17,8 @@ const MIDDLE: f32 = 0.25;
 // The cosine of the angle to the normal below which points slide less.
 const LEAST_COSINE: f32 = 0.25;
 
-// A surface must be as many times as large as what a lobe covers of it: what is smaller changes more along a ray than the lobe does.
+// Points slide on surfaces that are at least this many times as large as what a lobe covers: what is smaller changes more along a
+// ray than the lobe does.
 const LARGE: f32 = 2.0;
 
 // The share of the way along the ray that a point goes, and the derivative of that by moving the point over its surface.

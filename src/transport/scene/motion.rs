@@ -2,8 +2,9 @@
 //! section 21).
 //!
 //! A drawn point follows its surface. A point that the camera sees stays on the camera's ray instead, which moves with the
-//! camera alone, so that it moves over the surface; and a point that a path meets goes a share of that way (`glide.rs`). All of it is given as a change from where the records have the point, which
-//! is exactly zero for the values that the records were made from.
+//! camera alone, so that it moves over the surface; and a point that a path meets goes a share of that way (`glide.rs`).
+//! All of it is given as a change from where the records have the point, which is exactly zero for the values that the
+//! records were made from.
 
 use super::bsdf::local::{inner, lift, outer};
 use super::glide::Glide;
