@@ -7,7 +7,7 @@ use prbopt::device::cpu::Cpu;
 use prbopt::gradcheck::paths::fresh::{FreshRow, rows};
 use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::gradcheck::report::{Row, Verdict};
-use prbopt::gradcheck::{Options, check};
+use prbopt::gradcheck::{Options, Setup, check};
 use prbopt::io::image;
 use prbopt::resident::Resident;
 use prbopt::resident::layout::gradient;
@@ -204,6 +204,46 @@ fn said(integrator: &str, ball: &str, objects: &str, parameters: &[&str]) -> Opt
     }
 }
 
+/// A lamp that moves among what lets light pass straight through, where that casts shadows: replay against differences with the sampling
+/// frozen, and the device against replay.
+#[test]
+fn a_lamp_moves_among_masks_and_panes() {
+    let text = r#"{"integrator": {"type": "prb", "max_depth": 5},
+        "camera": {"type": "perspective", "fov": 40, "film": {"type": "hdrfilm", "width": 6, "height": 6},
+            "to_world": [{"look_at": {"origin": [0, 1, 5], "target": [0, 0, 0], "up": [0, 1, 0]}}]},
+        "floor": {"type": "rectangle", "bsdf": {"type": "plastic"},
+            "to_world": [{"scale": 4}, {"rotate": {"axis": [1, 0, 0], "angle": -80}}, {"translate": [0, -1, 0]}]},
+        "screen": {"type": "rectangle", "to_world": [{"scale": 0.8}, {"translate": [-0.6, 0, 1]}],
+            "bsdf": {"type": "mask", "opacity": {"type": "checkerboard", "color0": 0.3, "color1": 0.8}, "inner": {"type": "diffuse"}}},
+        "pane": {"type": "rectangle", "to_world": [{"scale": 0.8}, {"translate": [0.6, 0, 1.3]}], "bsdf": {"type": "thindielectric"}},
+        "ball": {"type": "sphere", "radius": 0.6, "bsdf": {"type": "dielectric"}},
+        "mirror": {"type": "sphere", "radius": 0.4, "center": [1.2, -0.2, -0.5], "bsdf": {"type": "conductor"}},
+        "lamp": {"type": "spot", "intensity": 20, "to_world": [{"look_at": {"origin": [1, 2, 3], "target": [0, 0, 0], "up": [0, 1, 0]}}]},
+        "optimize": {"references": {"type": "constant", "value": 0.5},
+            "parameters": {"lamp.to_world.translate": {}, "lamp.to_world.rotate": {}}}}"#;
+    let scene = scene::parse(text, Path::new("masks.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let options = Options {
+        parameters: ["translate", "rotate"]
+            .map(|part| format!("lamp.to_world.{part}"))
+            .to_vec(),
+        ..options()
+    };
+    let setup = Setup::new(&scene, &options).expect("a sound scene");
+    let report = check(&setup, Some(&mut Cpu::new()), &options)
+        .expect("the check runs")
+        .report;
+    let rows: Vec<&Row> = report.parameters.iter().flat_map(|p| &p.rows).collect();
+    assert!(
+        rows.iter().all(|row| row.passed()) && report.parameters.iter().all(|p| p.largest > 1e-5),
+        "{report}"
+    );
+    assert!(
+        rows.iter()
+            .all(|row| row.device.is_some_and(|d| d.verdict == Verdict::Pass)),
+        "{report}"
+    );
+}
+
 /// What has no derivatives by what moves is refused, and stands still without a word.
 #[test]
 fn what_has_no_derivatives_by_what_moves_is_refused() {
@@ -311,6 +351,21 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
         "lamp.to_world.translate",
     ];
     assert_eq!(said("prb", plain, "", &all), None);
+    // Lights without a surface are met by shadow rays alone.
+    let lamp = ["lamp.to_world.translate"];
+    for bsdf in ["conductor", "dielectric", "plastic", "thindielectric", "null"] {
+        let ball = of(&format!(r#"{{"type": "{bsdf}"}}"#));
+        assert_eq!(said("prb", &ball, "", &lamp), None, "{bsdf}");
+        let through = said("volpath", &ball, "", &lamp);
+        let passes = matches!(bsdf, "thindielectric" | "null");
+        assert_eq!(through.is_some(), passes, "{bsdf}: {through:?}");
+        let both = said("prb", &ball, "", &[lamp[0], "ball.to_world.translate"]);
+        assert!(both.is_some(), "{bsdf}");
+    }
+    let masked = of(&format!(r#"{{"type": "mask", "opacity": 0.5, {under}}}"#));
+    assert_eq!(said("prb", &masked, "", &lamp), None);
+    let bumpy = of(&format!(r#"{{"type": "bumpmap", "heights": {picture}, {under}}}"#));
+    assert!(said("prb", &bumpy, "", &lamp).is_some());
     let glass = of(r#"{"type": "dielectric"}"#);
     assert_eq!(said("prb_attached", &glass, "", &all[..3]), None);
     let smooth = format!(r#"{mesh}, "bsdf": {{"type": "dielectric"}}"#);

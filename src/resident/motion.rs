@@ -245,6 +245,13 @@ fn pivot(kind: &LightKind) -> Vec3A {
     }
 }
 
+/// Whether of all that a run moves nothing has a surface or is a camera.
+fn lights_alone(scene: &Scene, paths: &PathScene) -> bool {
+    let World { surfaces, .. } = &scene.world;
+    let shape_moves = |surface: &Surface| !surface.motion.is_empty() || optimised_heights(surface).is_some();
+    !surfaces.iter().any(shape_moves) && scene.sensors.iter().all(|sensor| sensor.motion.is_empty()) && !paths.attached
+}
+
 /// What of a scene has no derivatives by what moves.
 fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
     if !scene.world.media.is_empty() {
@@ -277,7 +284,12 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
                 .into(),
         );
     }
+    // Lights without a surface are met by shadow rays alone, from points that stand still. But shadow rays that go straight through
+    // surfaces would have to see these from elsewhere.
+    let (still, shadowed) = (lights_alone(scene, paths), paths.settings.surfaces_only == 1);
     let bends = paths.bsdfs.leaves.iter().find_map(|record| match record.kind {
+        leaf::CONDUCTOR | leaf::DIELECTRIC | leaf::PLASTIC if still => None,
+        leaf::NULL | leaf::THIN_DIELECTRIC if still && shadowed => None,
         leaf::NULL => Some("`null` or `mask`"),
         leaf::CONDUCTOR => Some("`conductor`"),
         leaf::DIELECTRIC => Some("`dielectric`"),
@@ -286,11 +298,8 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
         _ if record.relief != NONE => Some("`normalmap` or `bumpmap`"),
         _ => None,
     });
-    let open = paths
-        .surfaces
-        .iter()
-        .any(|record| record.bsdf == NONE)
-        .then_some("`null` or `mask`");
+    let passes = paths.surfaces.iter().any(|record| record.bsdf == NONE);
+    let open = (passes && !(still && shadowed)).then_some("`null` or `mask`");
     if let Some(name) = bends.or(open) {
         return Some(format!(
             "there is a `bsdf` of the type {name}, through which light that goes on in one direction alone (or a normal that \

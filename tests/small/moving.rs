@@ -173,6 +173,22 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
             ),
         ),
         moving(
+            "lamps that move beside smooth glass, a mirror and plastics",
+            &[
+                "lamp.to_world.translate",
+                "beam.to_world.translate",
+                "beam.to_world.rotate",
+            ],
+            format!(
+                r#"{}, {}, {}, {}, {lamp}, "beam": {{"type": "spot", "intensity": 30, "cutoff_angle": 30, "beam_width": 5,
+                    "to_world": [{{"look_at": {{"origin": [-1, 2, 3], "target": [0, 0, 0], "up": [0, 1, 0]}}}}]}}"#,
+                floor,
+                ball(r#"{"type": "dielectric"}"#),
+                shape("mirror", r#""type": "disk""#, r#"{"type": "conductor"}"#),
+                shape("coat", r#""type": "cube""#, r#"{"type": "plastic", "nonlinear": true}"#)
+            ),
+        ),
+        moving(
             "lights with pictures that move",
             &[
                 "beamer.to_world.translate",

@@ -293,7 +293,7 @@ impl ThreePoints<'_> {
                 *by += slope;
             }
         };
-        for leaf in self.at.leaves(scene) {
+        for leaf in self.at.leaves(scene).iter().filter(|leaf| leaf.kind != leaf::NULL) {
             let (values, shares) = (leaf_values(leaf, &texture), factors(scene, leaf).iter());
             let share = |factor: &FactorRecord| factor_share(factor, &texture);
             let weight = shares
@@ -348,7 +348,7 @@ fn seen_value<M: Number>(
     wo: [M; 3],
 ) -> Rgb<M> {
     let mut sum = Rgb::zero();
-    for record in at.leaves(scene) {
+    for record in at.leaves(scene).iter().filter(|leaf| leaf.kind != leaf::NULL) {
         let values = leaf_values(record, texture);
         let [wi, wo] = [wi, wo].each(|d| turned(record, leaf::TURNED, d));
         let mut value = Model::new(record, scene.coats, &values).eval(wi, wo);
