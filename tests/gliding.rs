@@ -131,6 +131,35 @@ fn points_follow_what_jumps() {
     assert!(!slides(rectangle, &picture(r#", "filter_type": "nearest""#)));
     assert!(!slides(r#""type": "sphere""#, &picture("")));
     assert!(!slides(&mesh("octahedron"), DIFFUSE));
+    // Each triangle has a tangent of its own, and without texture coordinates in the file a picture of its own.
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let square = |name: &str, faces: &str| {
+        let file = folder.path().join(name);
+        let text = format!("v -1 -1 0\nv 1 -1 0\nv 1 1 0\nv -1 1 0\nf 1 2 3\nf 1 3 4\n{faces}");
+        std::fs::write(&file, text).expect("writable");
+        format!(r#""type": "obj", "filename": {:?}"#, file.to_string_lossy())
+    };
+    let plain = square("plain.obj", "");
+    let brushed = r#"{"type": "roughconductor", "alpha_u": 0.1, "alpha_v": 0.3}"#;
+    assert!(slides(&plain, DIFFUSE) && !slides(&plain, &picture("")));
+    assert!(slides(rectangle, brushed) && !slides(&mesh("panel"), brushed));
+    // Triangles that are lines or there twice leave the border where it is.
+    let track = |shape: &str| {
+        let setup = world(&format!(
+            r#""moved": {{{shape}, "bsdf": {DIFFUSE}}}, "lamp": {{"type": "point"}}"#
+        ));
+        let objective = PathObjective::without_paths(&setup, gradient::FREE_FLIGHT);
+        objective.records().rest.motions[0].expect("it moves").track
+    };
+    let expected = track(&plain).expect("it is flat");
+    assert!((expected.size - 1.0).abs() < 1e-6, "{expected:?}");
+    for more in ["f 1 1 2\n", "f 1 2 3\n"] {
+        let found = track(&square("more.obj", more)).map(|track| track.size);
+        assert!(
+            found.is_some_and(|size| size > 0.5 && size < 1.000_001),
+            "{more}: {found:?}"
+        );
+    }
     assert!(!slides(
         r#""type": "rectangle", "emitter": {"type": "area", "radiance": 1}"#,
         DIFFUSE
@@ -200,7 +229,7 @@ fn means_are_the_same_and_noise_is_less() {
     const PASSES: u32 = 6000;
     let lamp = r#""lamp": {"type": "rectangle", "emitter": {"type": "area", "radiance": 6},
         "to_world": [{"scale": 0.7}, {"rotate": {"axis": [1, 0, 0], "angle": 90}}, {"translate": [0.3, 4, 1]}]}"#;
-    let gloss = r#""floor": {"type": "rectangle", "bsdf": {"type": "roughconductor", "alpha": 0.08},
+    let gloss = r#""floor": {"type": "rectangle", "bsdf": {"type": "roughconductor", "alpha": 0.05},
         "to_world": [{"scale": 6}, {"rotate": {"axis": [1, 0, 0], "angle": -75}}, {"translate": [0, -0.6, 0]}]}"#;
     let over_gloss = |shape: &str, place: &str| {
         COLORS.map(|color| {
@@ -249,8 +278,8 @@ fn means_are_the_same_and_noise_is_less() {
     }
 }
 
-/// A tile that is seen in gloss alone, under a sky. Without what is told of how shares change derivatives by both directions in its
-/// plane were a sixth too small, which is several times what this sees.
+/// A tile that is seen in gloss alone, under a sky. Without the slopes of shares, derivatives by both directions in its plane would
+/// be a sixth too small, which is several times what this sees.
 #[test]
 fn borders_count() {
     let setups = COLORS.map(|color| {

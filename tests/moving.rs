@@ -364,8 +364,10 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
     }
     let masked = of(&format!(r#"{{"type": "mask", "opacity": 0.5, {under}}}"#));
     assert_eq!(said("prb", &masked, "", &lamp), None);
-    let bumpy = of(&format!(r#"{{"type": "bumpmap", "heights": {picture}, {under}}}"#));
-    assert!(said("prb", &bumpy, "", &lamp).is_some());
+    for inner in [under, r#""b": {"type": "plastic"}"#] {
+        let bumpy = of(&format!(r#"{{"type": "bumpmap", "heights": {picture}, {inner}}}"#));
+        assert!(said("prb", &bumpy, "", &lamp).is_some(), "{inner}");
+    }
     let glass = of(r#"{"type": "dielectric"}"#);
     assert_eq!(said("prb_attached", &glass, "", &all[..3]), None);
     let smooth = format!(r#"{mesh}, "bsdf": {{"type": "dielectric"}}"#);

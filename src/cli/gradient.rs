@@ -126,21 +126,21 @@ impl Tangent {
                     .with_context(|| format!("{}: expected {{\"value\": […]}} with numbers", named()))?;
                 values.value
             }
-            Some("exr") => {
+            Some("exr") if matches!(parameter.kind, Kind::Texture | Kind::Envmap) => {
                 let mut values = parameter.clone();
                 stored::read(path, &mut values).with_context(|| format!("--tangent {}", named()))?;
+                let [[width, height, _], [asked_width, asked_height, _]] = [values.shape.size, parameter.shape.size];
                 ensure!(
                     values.shape == parameter.shape,
-                    "--tangent {}: has {} texels, but {} has {}; give an image of the same size",
+                    "--tangent {}: has {width} × {height} texels, but {} has {asked_width} × {asked_height}; give an image of \
+                     that size",
                     named(),
-                    values.shape.texels(),
                     parameter.path,
-                    parameter.shape.texels()
                 );
                 values.values.into_iter().map(f64::from).collect()
             }
             _ => bail!(
-                "--tangent {}: give numbers such as 0,0,1, or a file .npy, .exr or .json",
+                "--tangent {}: give numbers such as 0,0,1, or a file .npy, .json or, of a texture, .exr",
                 named()
             ),
         };

@@ -31,7 +31,7 @@ pub(super) fn read_parameters(folder: &Path, scene: &Scene, params: &mut ParamSe
     let strangers = stored::read_all(folder, params)?;
     if !strangers.is_empty() {
         tell!(
-            "warning: {}: left aside, since the scene has no such parameter: {}",
+            "warning: {}: left aside, since the scene has no parameter of this name and kind: {}",
             folder.display(),
             strangers.join(", ")
         );

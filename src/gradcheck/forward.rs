@@ -122,7 +122,7 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
 /// finite differences: the largest change of an entry, relative to the parameter's largest value.
 ///
 /// # Errors
-/// The walk does not read the parameter, or its points move with it, as those of attached path replay do.
+/// The walk does not read the parameter, or it moves points of paths, as attached path replay follows.
 pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> anyhow::Result<Forward> {
     let largest = |of: &mut dyn Iterator<Item = f64>| of.fold(0.0, |m: f64, v| m.max(v.abs()));
     let values = setup.params.parameters[parameter].values.iter();

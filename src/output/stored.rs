@@ -15,12 +15,12 @@ use crate::params::{Kind, ParamSet, Parameter};
 const MAX_VALUE_BYTES: u64 = 1 << 24;
 
 /// Takes the values of parameters from the files of `folder`, at whatever resolution they have. All that a run changes
-/// must be there (in a scene without optimised parameters, at least one of its parameters); others may be. Returns the names of files
-/// that look like values of a parameter and are of none, in order.
+/// must be there (in a scene without optimised parameters, at least one of its parameters); others may be. Returns the names
+/// of files that look like values of a parameter and are of none, in order.
 ///
 /// # Errors
-/// Files are missing, which are then all listed, or do not fit their parameter; one tells where something stands, by a parameter that
-/// the scene does not have.
+/// Files are missing, which are then all listed, or do not fit their parameter; or a file says where something stands, which
+/// is no parameter in this scene.
 pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<Vec<String>> {
     if !folder.is_dir() {
         bail!(
@@ -54,8 +54,9 @@ pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<Vec<String>> {
     }
     let strangers = strangers(folder, params)?;
     // Places are parameters only where the scene says so: without them everything would stand elsewhere.
-    if let Some(place) = strangers.iter().find(|name| name.contains(PLACE)) {
-        let path = place.trim_end_matches(".json");
+    let is_place = |name: &&String| PLACES.iter().any(|part| name.contains(part));
+    if let Some(place) = strangers.iter().find(is_place) {
+        let path = place.rsplit_once('.').map_or(place.as_str(), |(path, _)| path);
         bail!(
             "{}: holds {place}, but the scene has no parameter `{path}`; name it in the block `optimize`, or remove the file",
             folder.display()
@@ -65,7 +66,7 @@ pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<Vec<String>> {
 }
 
 /// What the paths of parameters contain that tell where something stands.
-const PLACE: &str = ".to_world.";
+const PLACES: [&str; 3] = [".to_world.", ".vertex_positions.", ".vertex_normals."];
 
 /// The names of files in a folder that are called like values of a parameter of some scene, and of none of these, in order.
 fn strangers(folder: &Path, params: &ParamSet) -> Result<Vec<String>> {
@@ -94,7 +95,8 @@ fn strangers(folder: &Path, params: &ParamSet) -> Result<Vec<String>> {
 /// Takes the values of a parameter from a file of its kind, at whatever resolution that has.
 ///
 /// # Errors
-/// The file cannot be read, or has other channels than the parameter.
+/// The file cannot be read, holds numbers that are not finite, or has other channels than the parameter (or, of a mesh's
+/// values, another number of them).
 pub fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
     let (size, channels, values) = match parameter.kind {
         Kind::Grid | Kind::Attribute => {

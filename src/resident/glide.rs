@@ -1,24 +1,25 @@
-//! Where the points that paths meet on a surface that moves may slide along the paths' rays: in the middle of what is flat, on
-//! what is closed, and only where nothing jumps from point to point (docs/method.md, section 21).
+//! Where the points that paths meet on a surface that moves may slide along the paths' rays: away from borders, and only
+//! where nothing jumps from point to point (docs/method.md, section 21).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use glam::DVec3;
 
 use super::affine;
-use super::layout::{CornerRecord, LeafRecord, NONE, Rows, SurfaceRecord, Triangle, lookup, surface, texture};
+use super::layout::{CornerRecord, LeafRecord, NONE, Rows, SurfaceRecord, Triangle, bsdf, lookup, surface, texture};
 use super::paths::PathScene;
 use crate::each::EachEntry;
 
-/// Corners may be this far from a mesh's plane, in parts of its size, and still count as in it: the rounding of f32.
+/// Corners may be this far from a mesh's plane and still count as in it, in parts of the mesh's size and of its distance from
+/// the origin, with which the rounding of f32 grows.
 const FLATNESS: f64 = 1e-5;
 
 /// Where points slide on a surface that moves, as it stands now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Track {
-    /// Three affine functions of the point, of which the squares sum to one at the border and to zero in the middle; of a box all
-    /// but the largest count.
+    /// Three affine functions of the point, of which the squares sum to one at the border and to zero in the middle; of a
+    /// box all but the largest count.
     pub rows: Rows,
     pub middle: [f32; 3],
     /// The distance from the middle over which what is seen of the surface changes.
@@ -36,7 +37,8 @@ pub enum Ground {
     Sheet(Border),
 }
 
-/// The triangles of a mesh, and the edges that belong to one of them alone, by the triangle and its corner before the edge.
+/// The triangles of a mesh, and the edges that belong to one of them alone, by the triangle and its corner before the
+/// edge.
 #[derive(Debug, Clone)]
 pub struct Border {
     triangles: Range<usize>,
@@ -47,7 +49,7 @@ impl Ground {
     /// That of the surface `record`, whose triangles are `triangles` among all.
     pub fn new(paths: &PathScene, record: &SurfaceRecord, triangles: Range<usize>) -> Self {
         // Points of lights follow these, borders and all; distances have no derivatives.
-        if record.light != NONE || record.kind == surface::DISTANCES || !is_continuous(paths, record) {
+        if record.light != NONE || record.kind == surface::DISTANCES || !is_continuous(paths, record, &triangles) {
             return Self::Held;
         }
         match record.kind {
@@ -88,8 +90,13 @@ fn track_of_solid(record: &SurfaceRecord) -> Track {
         surface::CUBE => ([x, y, z], [0.0; 3]),
         _ => ([x, y, none], [0.0; 3]),
     };
-    // A step of this length anywhere is at most one in the shape's own space.
-    let steepest = record.to_local.each(|[a, b, c, _]| a * a + b * b + c * c);
+    // What is not curved and has no extent along z does not change along it.
+    let shrunk = match record.kind {
+        surface::SPHERE | surface::CUBE => [x, y, z],
+        surface::CYLINDER => [x, y, rows[0]],
+        _ => [x, y, none],
+    };
+    let steepest = shrunk.each(|[a, b, c, _]| a * a + b * b + c * c);
     Track {
         rows,
         middle: affine(&record.to_world).transform_point3a(middle.into()).to_array(),
@@ -98,17 +105,23 @@ fn track_of_solid(record: &SurfaceRecord) -> Track {
 }
 
 /// Whether what a surface reflects changes without jumps along it.
-fn is_continuous(paths: &PathScene, record: &SurfaceRecord) -> bool {
+fn is_continuous(paths: &PathScene, record: &SurfaceRecord, triangles: &Range<usize>) -> bool {
     let Some(bsdf) = paths.bsdfs.bsdfs.get(record.bsdf as usize) else {
         return false;
     };
+    // Each triangle has a tangent of its own.
+    let is_mesh = record.kind == surface::MESH;
+    if is_mesh && bsdf.flags & bsdf::ANISOTROPIC != 0 {
+        return false;
+    }
+    let is_seamless = !is_mesh || has_one_uv_a_vertex(&paths.corners[triangles.clone()]);
     // Coordinates of the others jump along a seam.
     let unrolled = matches!(record.kind, surface::RECTANGLE | surface::CUBE | surface::MESH);
     let is_smooth = |number: u32| {
         let texture = &paths.bsdfs.textures[number as usize];
         match texture.kind {
             texture::CONSTANT => true,
-            texture::BITMAP => unrolled && texture.filter == lookup::TRILINEAR,
+            texture::BITMAP => unrolled && is_seamless && texture.filter == lookup::TRILINEAR,
             _ => false,
         }
     };
@@ -125,11 +138,31 @@ fn is_continuous(paths: &PathScene, record: &SurfaceRecord) -> bool {
     })
 }
 
+/// Whether the triangles around each vertex agree on its texture coordinates.
+fn has_one_uv_a_vertex(corners: &[CornerRecord]) -> bool {
+    let mut known: HashMap<u32, [f32; 2]> = HashMap::new();
+    corners.iter().all(|corner| {
+        let [u, v, x, y] = corner.uv_ab;
+        let coordinates = [[u, v], [x, y], corner.uv_c];
+        let mut all = corner.vertices().into_iter().zip(coordinates);
+        all.all(|(vertex, uv)| *known.entry(vertex).or_insert(uv) == uv)
+    })
+}
+
 impl Border {
     fn new(corners: &[CornerRecord], triangles: Range<usize>) -> Self {
+        // A triangle that is there twice, or is a line, would hide that edges are those of the border.
+        let mut known = HashSet::new();
+        let is_new = |triangle: &usize| {
+            let mut vertices = corners[*triangle].vertices();
+            vertices.sort_unstable();
+            let [a, b, c] = vertices;
+            a != b && b != c && known.insert(vertices)
+        };
+        let whole: Vec<usize> = triangles.clone().filter(is_new).collect();
         let mut uses: HashMap<[u32; 2], u32> = HashMap::new();
         let edges = || {
-            triangles.clone().flat_map(|triangle| {
+            whole.iter().flat_map(|&triangle| {
                 let vertices = corners[triangle].vertices();
                 [0, 1, 2].map(|k: usize| {
                     let (a, b) = (vertices[k], vertices[(k + 1) % 3]);
@@ -143,12 +176,12 @@ impl Border {
         let alone = edges().filter(|(_, edge)| uses[edge] == 1).map(|(place, _)| place);
         Self {
             edges: alone.collect(),
-            triangles: triangles.clone(),
+            triangles,
         }
     }
 
-    /// The largest ellipse about the centre that crosses no edge of the border; none if the mesh is not flat, or its centre is
-    /// not on it.
+    /// The largest ellipse about the centre, its axes in proportion to the spread of the border, that crosses no edge of that;
+    /// none if the mesh is not flat, or its centre is not on it.
     fn track(&self, triangles: &[Triangle]) -> Option<Track> {
         let corners = |triangle: &Triangle| triangle.each(|p| DVec3::from_array(p.each(f64::from)));
         let all = || triangles[self.triangles.clone()].iter().map(corners);
@@ -161,7 +194,10 @@ impl Border {
             .map(|c| (c[0] + c[1] + c[2]) / 3.0 * area(c).length())
             .sum::<DVec3>()
             / whole;
-        let distant = all().flatten().map(|p| (p - center).length()).fold(0.0, f64::max);
+        let distant = all()
+            .flatten()
+            .map(|p| (p - center).length())
+            .fold(center.length(), f64::max);
         let is_off = |p: DVec3| (p - center).dot(n).abs() > FLATNESS * distant;
         let turns = |corners: [DVec3; 3]| area(corners).dot(n) < 0.0;
         if all().any(|corners| turns(corners) || corners.into_iter().any(is_off)) {
@@ -212,7 +248,7 @@ impl Border {
     }
 }
 
-/// The distance of the origin from the line between two points.
+/// The distance of the origin from the segment between two points.
 fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
     let along = [b[0] - a[0], b[1] - a[1]];
     let square = along[0] * along[0] + along[1] * along[1];
@@ -231,5 +267,6 @@ fn is_around(corners: [[f64; 2]; 3]) -> bool {
         a[0] * b[1] - a[1] * b[0]
     };
     let sides = [side(0), side(1), side(2)];
-    sides.iter().all(|s| *s >= 0.0) || sides.iter().all(|s| *s <= 0.0)
+    let is_line = sides.iter().sum::<f64>() == 0.0;
+    !is_line && (sides.iter().all(|s| *s >= 0.0) || sides.iter().all(|s| *s <= 0.0))
 }

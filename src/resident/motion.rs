@@ -246,10 +246,10 @@ fn pivot(kind: &LightKind) -> Vec3A {
 }
 
 /// Whether of all that a run moves nothing has a surface or is a camera.
-fn lights_alone(scene: &Scene, paths: &PathScene) -> bool {
+fn lights_alone(scene: &Scene) -> bool {
     let World { surfaces, .. } = &scene.world;
     let shape_moves = |surface: &Surface| !surface.motion.is_empty() || optimised_heights(surface).is_some();
-    !surfaces.iter().any(shape_moves) && scene.sensors.iter().all(|sensor| sensor.motion.is_empty()) && !paths.attached
+    !surfaces.iter().any(shape_moves) && scene.sensors.iter().all(|sensor| sensor.motion.is_empty())
 }
 
 /// What of a scene has no derivatives by what moves.
@@ -286,8 +286,9 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
     }
     // Lights without a surface are met by shadow rays alone, from points that stand still. But shadow rays that go straight through
     // surfaces would have to see these from elsewhere.
-    let (still, shadowed) = (lights_alone(scene, paths), paths.settings.surfaces_only == 1);
+    let (still, shadowed) = (lights_alone(scene), paths.settings.surfaces_only == 1);
     let bends = paths.bsdfs.leaves.iter().find_map(|record| match record.kind {
+        _ if record.relief != NONE => Some("`normalmap` or `bumpmap`"),
         leaf::CONDUCTOR | leaf::DIELECTRIC | leaf::PLASTIC if still => None,
         leaf::NULL | leaf::THIN_DIELECTRIC if still && shadowed => None,
         leaf::NULL => Some("`null` or `mask`"),
@@ -295,7 +296,6 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
         leaf::DIELECTRIC => Some("`dielectric`"),
         leaf::THIN_DIELECTRIC => Some("`thindielectric`"),
         leaf::PLASTIC => Some("`plastic`"),
-        _ if record.relief != NONE => Some("`normalmap` or `bumpmap`"),
         _ => None,
     });
     let passes = paths.surfaces.iter().any(|record| record.bsdf == NONE);

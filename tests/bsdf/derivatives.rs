@@ -238,7 +238,7 @@ fn tables_have_derivatives_too() {
 }
 
 /// Those by the index of what is reflected inside, against a parabola through tables of indices so far apart that the ripples of the
-/// quadrature even out; what plastics reflect depends on them ten times as much.
+/// quadrature even out.
 #[test]
 fn tables_have_derivatives_by_the_index() {
     for distribution in [Distribution::Beckmann, Distribution::Ggx] {

@@ -99,6 +99,7 @@ fn an_image_is_a_tangent() {
         .expect("an image")
         .0
         .data;
+    assert_eq!(along.len(), scaled.len());
     assert!(scaled.iter().any(|v| *v > 0.1) && along.iter().zip(&scaled).all(|(a, b)| (a - b).abs() < 1e-6));
     let (_, told) = place.expect(
         2,
@@ -114,7 +115,7 @@ fn an_image_is_a_tangent() {
         ],
     );
     assert!(
-        told.contains("has 64 texels, but panel.paint.reflectance has 16"),
+        told.contains("has 8 × 8 texels, but panel.paint.reflectance has 4 × 4"),
         "{told}"
     );
 }
@@ -264,7 +265,7 @@ fn what_has_no_derivative_is_refused_with_advice() {
         ("words.json", "words.json: expected {\"value\": […]} with numbers"),
         (
             "x",
-            "--tangent x: give numbers such as 0,0,1, or a file .npy, .exr or .json",
+            "--tangent x: give numbers such as 0,0,1, or a file .npy, .json or, of a texture, .exr",
         ),
         ("inf", "expected finite numbers"),
     ] {

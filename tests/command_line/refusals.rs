@@ -243,7 +243,7 @@ fn files_of_no_parameter_are_not_left_aside_in_silence() {
     assert!(!render(0).contains("warning"));
     place.write("found/bal.bsdf.reflectance.json", &json!({"value": [0.7, 0.5, 0.5]}));
     let err = render(0);
-    let told = "found: left aside, since the scene has no such parameter: bal.bsdf.reflectance.json";
+    let told = "found: left aside, since the scene has no parameter of this name and kind: bal.bsdf.reflectance.json";
     assert!(err.contains(told), "{err}");
     place.write("found/ball.to_world.translate.json", &json!({"value": [0.0, 0.0, 1.0]}));
     let err = render(2);

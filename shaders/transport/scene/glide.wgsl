@@ -65,7 +65,7 @@ fn width(at: Interaction) -> f32 {
 // moved so.
 fn glide(motion: Motion, origin: vec3f, width: f32, hit: Hit, ray: vec3f) -> Glide {
     // What a lobe covers at this distance.
-    if motion.extent == 0.0 || motion.extent < LARGE * width * length(motion.middle - origin) {
+    if motion.extent <= 0.0 || motion.extent < LARGE * width * length(motion.middle - origin) {
         return HELD;
     }
     // The square of the distance from the middle, and its derivative.
@@ -95,7 +95,7 @@ fn glide(motion: Motion, origin: vec3f, width: f32, hit: Hit, ray: vec3f) -> Gli
     let lean = step_slope(abs(cosine) / LEAST_COSINE);
     let slope = by_cosine * (border.x * lean.y / LEAST_COSINE) - outwards * (lean.x * border.y / (1.0 - MIDDLE));
     let share = border.x * lean.x;
-    if share == 0.0 {
+    if !(share > 0.0) {
         return HELD;
     }
     return Glide(share, slope);

@@ -170,7 +170,7 @@ fn across_adjoint(anchor: Anchor, by_p: vec3f) -> vec3f {
 // as it slides. From `by_p`, the derivatives by the point, and `all`, those by the logarithm of the density, those by where the
 // surface is.
 fn met_adjoint(anchor: Anchor, by_p: vec3f, all: f32) -> vec3f {
-    if anchor.glide.share == 0.0 {
+    if !(anchor.glide.share > 0.0) {
         return by_p;
     }
     let over = anchor.glide.slope * all;

@@ -48,6 +48,9 @@ fn value_slopes(at: Interaction, wo: vec3f, d: vec3f) -> ValueSlopes {
     var sum = ValueSlopes(no_gradients(), vec2f(0.0));
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
+        if leaf.kind == LEAF_NULL {
+            continue;
+        }
         let wi = turned(leaf, LEAF_TURNED, at.wi);
         let to = turned(leaf, LEAF_TURNED, wo);
         let by_leaf = d * leaf_weight(leaf, at.hit.point);

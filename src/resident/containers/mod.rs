@@ -32,8 +32,8 @@ pub(super) fn face_outwards(triangles: &[Triangle]) -> bool {
 pub(super) struct Container {
     name: String,
     boundary: Boundary,
-    /// Whether light passes it as if it were not there. Else it may touch others, and its own `exterior` is taken as it stands: it is
-    /// met as a surface, whose two sides say which media they lie in.
+    /// Whether light passes it as if it were not there. Else it may touch others, and its own `exterior` is taken as it
+    /// stands: it is met as a surface, whose two sides say which media they lie in.
     is_open: bool,
     /// Indices of the media on the inner and the outer side.
     inner: Option<usize>,
@@ -49,8 +49,8 @@ enum Boundary {
 }
 
 impl Container {
-    /// The container that a surface is, if it is one; `triangles` are those of its mesh in the world, and `is_closed` says whether
-    /// that is closed and faces outwards.
+    /// The container that a surface is, if it is one; `triangles` are those of its mesh in the world, and `is_closed` says
+    /// whether that is closed and faces outwards.
     ///
     /// # Errors
     /// Its mesh is inside out.
@@ -146,13 +146,15 @@ pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
             }
         }
     }
-    let around = Around::new(containers);
-    for container in open() {
+    // Of what a shell cuts it cannot be said on which side of that it lies.
+    let is_whole = |container: &&Container| {
+        let mut shells = containers.iter().filter(|shell| !shell.is_open);
+        !shells.any(|shell| container.meets(shell).is_some())
+    };
+    let whole: Vec<&Container> = open().filter(is_whole).collect();
+    let around = Around::new(containers, &whole);
+    for container in whole {
         let holder = innermost(containers, container.point(), Some(container));
-        // Of what a shell cuts it cannot be said on which side it lies.
-        if holder.is_some_and(|shell| !shell.is_open && container.meets(shell).is_some()) {
-            continue;
-        }
         let Some(expected) = around.medium(holder) else {
             continue;
         };
@@ -160,7 +162,7 @@ pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
             return refuse(&scene.path, misplaced(scene, container, holder, expected));
         }
     }
-    // Where light passes no boundary freely, a sensor's medium has no end.
+    // Where there are shells alone, a sensor's medium is taken as it stands, as theirs are.
     for sensor in scene.sensors.iter().filter(|_| open().next().is_some()) {
         let Some(place) = stands_at(sensor) else { continue };
         let holder = innermost(containers, place, None);
@@ -214,16 +216,17 @@ fn innermost<'a>(containers: &'a [Container], p: DVec3, but: Option<&Container>)
         .min_by(|a, b| a.volume().total_cmp(&b.volume()))
 }
 
-/// What lies around everything: what the first of the outermost containers says that light passes; not known if there is none.
+/// What lies around everything: what the first of the outermost says among those that light passes; not known if there is
+/// none.
 struct Around {
     medium: Option<Option<usize>>,
 }
 
 impl Around {
-    fn new(containers: &[Container]) -> Self {
-        let outermost = containers
+    fn new(containers: &[Container], whole: &[&Container]) -> Self {
+        let outermost = whole
             .iter()
-            .find(|c| c.is_open && innermost(containers, c.point(), Some(c)).is_none());
+            .find(|c| innermost(containers, c.point(), Some(c)).is_none());
         Self {
             medium: outermost.map(|c| c.outer),
         }

@@ -20,11 +20,12 @@ const MIDDLE: f32 = 0.25;
 /// The cosine of the angle to the normal below which points slide less.
 const LEAST_COSINE: f32 = 0.25;
 
-/// Points slide on surfaces that are at least this many times as large as what a lobe covers: what is smaller changes more along a
-/// ray than the lobe does.
+/// Points slide on surfaces that are at least this many times as large as what a lobe covers: what is smaller changes more
+/// along a ray than the lobe does.
 const LARGE: f32 = 2.0;
 
-/// The share of the way along the ray that a point goes, and the derivative of that by moving the point over its surface.
+/// The share of the way along the ray that a point goes, and the derivative of that by moving the point over its
+/// surface.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Glide {
     pub share: f32,
@@ -66,14 +67,14 @@ pub fn width<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Intera
     at.leaves(scene).iter().map(of_leaf).fold(1.0, f32::min)
 }
 
-/// How far the point slides that a ray along `ray` meets which was scattered at `origin`, by a lobe of this width; None if it follows
-/// its surface.
+/// How far the point slides that a ray along `ray` meets which was scattered at `origin`, by a lobe of this width; None if
+/// it follows its surface.
 #[inline(never)]
 pub fn glide(scene: &SceneView, origin: [f32; 3], width: f32, hit: &Hit, ray: [f32; 3]) -> Option<Glide> {
     let Track { rows, middle, size } = scene.motions.get(hit.surface as usize)?.as_ref()?.track?;
     // What a lobe covers at this distance.
     let way = minus(middle, origin);
-    if size < LARGE * width * dot(way, way).sqrt() {
+    if size <= 0.0 || size < LARGE * width * dot(way, way).sqrt() {
         return None;
     }
     // The square of the distance from the middle, and its derivative.

@@ -19,10 +19,10 @@ use crate::transport::number::dual::Dual;
 pub const ENTRIES: usize = 64;
 /// Nodes along the slope and around the half circle: entries are right to 3e-4 and derivatives by the roughness to 1 %.
 const NODES: [usize; 2] = [24; 2];
-/// Those of the derivative by the index of what is reflected inside, and the step of its differences, relative to the index: it is
-/// right to 1 %.
+/// Those of the derivative by the index of what is reflected inside: it is right to 1.5 %.
 const FINE_NODES: [usize; 2] = [64, 32];
-const ETA_STEP: f64 = 0.03;
+/// The longest and the shortest step of differences by the index, relative to it.
+const ETA_STEPS: [f64; 2] = [0.03, 1e-3];
 /// Transmittances are at least this.
 const LEAST: f32 = 1e-6;
 /// Slope over roughness to which Beckmann's slopes are integrated: e^-12 of them is left.
@@ -50,7 +50,9 @@ impl TransmittanceTable {
         let by_alpha = entries(distribution, Dual::new(alpha, 1.0), Dual::constant(eta));
         // The derivative by the index diverges at the critical angle, near which the nodes of the quadrature are too
         // sparse; a central difference over a step that spans many of them converges.
-        let step = ETA_STEP * eta;
+        // And it does not cross an index of one, at which total reflection changes sides.
+        let [longest, shortest] = ETA_STEPS.map(|step| step * eta);
+        let step = longest.min(0.5 * (eta - 1.0).abs()).max(shortest);
         let facets = Microfacets::new(distribution, [alpha; 2], true);
         let [above, below] = [eta + step, eta - step].map(|eta| {
             let mut entries = transmittances(&facets, eta, &Nodes::new(NODES));
@@ -158,8 +160,8 @@ fn transmittances<N: Number>(facets: &Microfacets<N>, eta: N, nodes: &Nodes) -> 
     cosines().map(of).collect()
 }
 
-/// The reflectance of diffuse light from inside: the mean over the table's cosines, whose ends count in full, 1.6 % less than the
-/// integral, as in Mitsuba.
+/// The reflectance of diffuse light from inside: the mean over the table's cosines, whose ends count in full, 1.6 % less
+/// than the integral, as in Mitsuba.
 fn inner_reflectance<N: Number>(facets: &Microfacets<N>, eta: N, nodes: &Nodes) -> N {
     cosines().fold(N::lift(0.0), |sum, cosine| {
         sum + shares(facets, eta.recip(), cosine, nodes)[0] * N::lift(2.0 / ENTRIES as f32 * cosine)
