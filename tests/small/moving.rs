@@ -45,6 +45,8 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
         moving(name, &parts.iter().map(String::as_str).collect::<Vec<_>>(), objects)
     };
     let lamp = r#""lamp": {"type": "point", "position": [1, 2, 3], "intensity": 8}"#;
+    let beam = r#""beam": {"type": "spot", "intensity": 30, "cutoff_angle": 30, "beam_width": 5,
+        "to_world": [{"look_at": {"origin": [-1, 2, 3], "target": [0, 0, 0], "up": [0, 1, 0]}}]}"#;
     let sky = r#""sky": {"type": "constant"}"#;
     let panel = r#""panel": {"type": "rectangle", "emitter": {"type": "area", "radiance": 3},
         "to_world": [{"rotate": {"axis": [1, 0, 0], "angle": 100}}, {"translate": [0.2, 2, 0.5]}]}"#;
@@ -166,11 +168,7 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
                 "beam.to_world.rotate",
                 "ball.to_world.translate",
             ],
-            format!(
-                r#"{}, {floor}, {lamp}, "beam": {{"type": "spot", "intensity": 30, "cutoff_angle": 30, "beam_width": 5,
-                    "to_world": [{{"look_at": {{"origin": [-1, 2, 3], "target": [0, 0, 0], "up": [0, 1, 0]}}}}]}}"#,
-                ball(rough)
-            ),
+            format!(r#"{}, {floor}, {lamp}, {beam}"#, ball(rough)),
         ),
         moving(
             "lamps that move beside smooth glass, a mirror and plastics",
@@ -180,9 +178,7 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
                 "beam.to_world.rotate",
             ],
             format!(
-                r#"{}, {}, {}, {}, {lamp}, "beam": {{"type": "spot", "intensity": 30, "cutoff_angle": 30, "beam_width": 5,
-                    "to_world": [{{"look_at": {{"origin": [-1, 2, 3], "target": [0, 0, 0], "up": [0, 1, 0]}}}}]}}"#,
-                floor,
+                r#"{}, {}, {}, {floor}, {lamp}, {beam}"#,
                 ball(r#"{"type": "dielectric"}"#),
                 shape("mirror", r#""type": "disk""#, r#"{"type": "conductor"}"#),
                 shape("coat", r#""type": "cube""#, r#"{"type": "plastic", "nonlinear": true}"#)
