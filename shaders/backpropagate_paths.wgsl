@@ -23,14 +23,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     }
     // Each sample adds for itself: a sum over the workgroup would keep the whole walk's variables alive across barriers, for
     // which software drivers compile minutes longer, and is little beside the additions to gradients.
-    let counts = replay_sample(at, index, launch.first_sample + at % samples);
+    let counts = replay_sample(index, launch.first_sample + at % samples);
     for (var i = 0u; i < 3u; i++) {
         statistics_add(i, counts[i]);
     }
 }
 
-// Replays a sample of a pixel, the path `at` of the dispatch: rays, contributions, and replays that drifted.
-fn replay_sample(at: u32, index: u32, sample: u32) -> vec3u {
+// Replays a sample of a pixel: rays, contributions, and replays that drifted.
+fn replay_sample(index: u32, sample: u32) -> vec3u {
     let d_radiance = adjoint_image[index].xyz * (1.0 / f32(launch.spp));
     if all(d_radiance == vec3f(0.0)) {
         return vec3u(0u);
@@ -42,13 +42,7 @@ fn replay_sample(at: u32, index: u32, sample: u32) -> vec3u {
         return vec3u(0u);
     }
     let sampler = sampler_new(Counter(pixel.sensor, pixel.index, sample, WALK));
-#ifdef WAVE
-    let replayed = backpropagate(at, sampled.ray, sensor.medium, sampler, d_radiance * sampled.weight);
-#else
     let extra = sampler_new(Counter(pixel.sensor, pixel.index, sample, ADJOINT));
     let replayed = backpropagate(sampled.ray, sensor.medium, sampler, extra, d_radiance * sampled.weight);
-#endif
-    let bound = 8.0 * f32(replayed.count + 1u) * EPSILON;
-    let drifted = any(abs(replayed.left) > bound * abs(replayed.gathered));
-    return vec3u(1u, replayed.count, select(0u, 1u, drifted));
+    return vec3u(1u, replayed.count, select(0u, 1u, has_drifted(replayed.gathered, replayed.left, replayed.count)));
 }

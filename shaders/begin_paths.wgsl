@@ -1,4 +1,5 @@
-// The first kernel of a wave of paths: camera rays. Begins one path an invocation, all samples of a pixel side by side.
+// The first kernel of a wave of paths, and of its replay: camera rays. Begins one path an invocation, all samples of a pixel side by
+// side.
 
 #import bind/launch
 #import bind/wave
@@ -20,7 +21,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     let sample = launch.first_sample + at % samples;
 #ifdef GATHERS
     if all(adjoint_image[index].xyz == vec3f(0.0)) {
-        wave_keep(at, WAVE_FLAGS, 0u);
+        wave_keep(at, WAVE_FLAGS, IS_MASKED);
         return;
     }
 #endif
@@ -40,11 +41,15 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     wave_keep(at, WAVE_COUNTER, sampler.counter.sensor);
     wave_keep(at, WAVE_COUNTER + 1u, sampler.counter.pixel);
     wave_keep(at, WAVE_COUNTER + 2u, sampler.counter.sample);
+#ifdef REPLAYS
+    wave_keep_vector(at, WAVE_GATHERED, wave_vector(at, WAVE_RADIANCE));
+    wave_keep(at, WAVE_COUNT, 0u);
+#else
     wave_keep_vector(at, WAVE_RADIANCE, vec3f(0.0));
 #ifdef GATHERS
     wave_keep_vector(at, WAVE_RADIANCE_LOW, vec3f(0.0));
     wave_keep_vector(at, WAVE_BUT_ZERO, vec3f(0.0));
-    wave_keep(at, WAVE_ALL_BLOCKED, 0u);
+#endif
 #endif
     keep_path(at, &path, sampler, GOES_ON);
 }

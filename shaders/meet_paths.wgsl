@@ -6,20 +6,25 @@
 #import bind/wave
 #import transport/scene/shape
 
-// How many rays of the workgroup are listed, and where.
+// How many rays of the workgroup are listed, and where; how many of its paths go on.
 var<workgroup> listed_count: atomic<u32>;
+var<workgroup> path_count: atomic<u32>;
 var<workgroup> listed_at: u32;
 
 @compute @workgroup_size(RAY_GROUP)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
     if lane == 0u {
         atomicStore(&listed_count, 0u);
+        atomicStore(&path_count, 0u);
     }
     workgroupBarrier();
     let path = (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
     var flags = 0u;
     if path < wave_paths() {
         flags = wave_word(path, WAVE_FLAGS);
+    }
+    if (flags & (GOES_ON | IS_WAITING)) != 0u {
+        atomicAdd(&path_count, 1u);
     }
     // The path's edge, then its shadow ray.
     var entries = vec2u(NONE);
@@ -35,14 +40,15 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     let place = atomicAdd(&listed_count, wanted.x + wanted.y);
     workgroupBarrier();
     if lane == 0u {
-        listed_at = atomicAdd(&queue[0], atomicLoad(&listed_count));
+        listed_at = QUEUE_ENTRIES + atomicAdd(&queue[0], atomicLoad(&listed_count));
+        atomicAdd(&queue[QUEUE_PATHS], atomicLoad(&path_count));
     }
     workgroupBarrier();
     if wanted.x == 1u {
-        atomicStore(&queue[1u + listed_at + place], entries.x);
+        atomicStore(&queue[listed_at + place], entries.x);
     }
     if wanted.y == 1u {
-        atomicStore(&queue[1u + listed_at + place + wanted.x], entries.y);
+        atomicStore(&queue[listed_at + place + wanted.x], entries.y);
     }
 }
 

@@ -11,7 +11,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     if index >= queue[0] {
         return;
     }
-    let entry = queue[1u + index];
+    let entry = queue[QUEUE_ENTRIES + index];
     let path = entry & OF_PATH;
     let shadow = (entry & OF_SHADOW) != 0u;
     let any = (entry & ANY_HIT) != 0u;

@@ -192,6 +192,7 @@ fn records_agree() {
         distance_grids_at, distances_at, rooms_at, environment_at, coats_at, digits, exponent, aov, exposure,
         loss_scale, view_length, motions_at, displaced_at, light_motions_at, sensor_motions_at, around_at, singles_at,
         wave_places,
+        wave_first,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);
@@ -278,10 +279,8 @@ fn bindings_agree() {
             .iter()
             .filter(|(_, a)| !matches!(a, Access::Uniform | Access::Search))
             .count();
-        // Waves are for adapters that bind more.
-        let promised = if kernel == Kernel::ReplayPaths { 9 } else { 8 };
         assert!(
-            buffers <= promised || dialect.banks > 1,
+            buffers <= 8 || dialect.banks > 1,
             "{kernel:?} needs {buffers} storage buffers; WebGPU promises 8"
         );
     }

@@ -1,5 +1,8 @@
 // Counters of an adjoint pass: rays, samples and drifted rays as pairs of words (low, high), then the faults of
 // integer sums; behind them the sums of views, where cameras are refined (bind/view_sums).
+
+#import common/math
+
 @group(0) @binding(11) var<storage, read_write> statistics: array<atomic<u32>>;
 
 const STATISTICS_FAULTS: u32 = 6u;
@@ -15,4 +18,10 @@ fn statistics_add(counter: u32, count: u32) {
     if low + count < low {
         atomicAdd(&statistics[2u * counter + 1u], 1u);
     }
+}
+
+// Whether the radiance that a replay of so many contributions has left is more than their rounding explains.
+fn has_drifted(gathered: vec3f, left: vec3f, count: u32) -> bool {
+    let bound = 8.0 * f32(count + 1u) * EPSILON;
+    return any(abs(left) > bound * abs(gathered));
 }

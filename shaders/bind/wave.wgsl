@@ -7,44 +7,51 @@
 
 @group(0) @binding(28) var<storage, read_write> wave: array<u32>;
 
-// The ray of a path's edge, up to FAR, and its shadow ray.
+// The path's state, of which a replay keeps copies: the ray of its edge, up to FAR, and its shadow ray.
 const WAVE_RAY: u32 = 0u;
 const WAVE_SHADOW_RAY: u32 = 7u;
 // What the path is about: the flags below.
 const WAVE_FLAGS: u32 = 14u;
 // 1 if something stands in the shadow ray's way.
 const WAVE_BLOCKED: u32 = 15u;
-// The path's state.
-const WAVE_RADIANCE: u32 = 16u;
-const WAVE_BETA: u32 = 19u;
-const WAVE_ZEROS: u32 = 22u;
-const WAVE_SCATTERED_AT: u32 = 23u;
-const WAVE_PDF: u32 = 26u;
-const WAVE_ETA: u32 = 27u;
-const WAVE_COUNTER: u32 = 28u;
-const WAVE_NUMBERS: u32 = 32u;
+const WAVE_BETA: u32 = 16u;
+const WAVE_ZEROS: u32 = 19u;
+const WAVE_SCATTERED_AT: u32 = 20u;
+const WAVE_PDF: u32 = 23u;
+const WAVE_ETA: u32 = 24u;
+const WAVE_COUNTER: u32 = 25u;
+const WAVE_NUMBERS: u32 = 29u;
 // What the path's radiance counts in its pixel.
-const WAVE_WEIGHT: u32 = 36u;
+const WAVE_WEIGHT: u32 = 33u;
 // What the shadow ray brings if nothing stands in its way.
-const WAVE_WAITING: u32 = 37u;
-// Of an adjoint's first walk: a bit for each shadow ray so far that was blocked, and what else it gathers.
-const WAVE_ALL_BLOCKED: u32 = 40u;
-const WAVE_RADIANCE_LOW: u32 = 41u;
-const WAVE_BUT_ZERO: u32 = 44u;
+const WAVE_WAITING: u32 = 34u;
+// What it has gathered, or of a replay what is still to come, in an adjoint with what numbers leave out and without a factor of zero.
+const WAVE_RADIANCE: u32 = 37u;
+const WAVE_RADIANCE_LOW: u32 = 40u;
+const WAVE_BUT_ZERO: u32 = 43u;
+// Of a replay: what the first walk has gathered, and contributions so far.
+const WAVE_GATHERED: u32 = 46u;
+const WAVE_COUNT: u32 = 49u;
+// Of an adjoint: a bit for each kept edge behind which the shadow ray is blocked.
+const WAVE_ALL_BLOCKED: u32 = 50u;
 // What edges met, in as many places as the pass keeps.
-const WAVE_NEAREST: u32 = 47u;
+const WAVE_NEAREST: u32 = 51u;
 const NEAREST_WORDS: u32 = 6u;
+// The most edges that an adjoint keeps, from `launch.wave_first` on; all others share a place behind them.
+const KEPT_EDGES: u32 = 16u;
 
 // A path goes on along its edge; its shadow ray is on its way.
 const GOES_ON: u32 = 1u;
 const IS_WAITING: u32 = 2u;
-// The flags `continuous` and `straight` of a path; its camera sees nothing in its pixel.
+// The flags `continuous` and `straight` of a path.
 const IS_CONTINUOUS: u32 = 4u;
 const IS_STRAIGHT: u32 = 8u;
+// There is no path: its camera sees nothing in its pixel, or no derivative comes back to that.
 const IS_MASKED: u32 = 16u;
-// Shadow rays so far, and edges so far.
-const SHADOW_RAYS_AT: u32 = 8u;
-const DEPTH_AT: u32 = 16u;
+// Random numbers of a block that have been used.
+const USED_AT: u32 = 5u;
+// Edges so far.
+const DEPTH_AT: u32 = 8u;
 
 // The path that the invocation follows.
 var<private> wave_at: u32;
@@ -102,9 +109,14 @@ fn wave_depth(flags: u32) -> u32 {
     return flags >> DEPTH_AT;
 }
 
+// Where it is kept what the edge behind `depth` others meets.
+fn wave_place(depth: u32) -> u32 {
+    return WAVE_NEAREST + NEAREST_WORDS * min(depth - launch.wave_first, launch.wave_places - 1u);
+}
+
 // Where the path's edge behind `depth` others first meets a surface.
 fn wave_nearest(path: u32, depth: u32) -> Nearest {
-    let at = WAVE_NEAREST + NEAREST_WORDS * (depth % launch.wave_places);
+    let at = wave_place(depth);
     let place = wave_word(path, at + 3u);
     return Nearest(
         wave_number(path, at),
@@ -118,7 +130,7 @@ fn wave_nearest(path: u32, depth: u32) -> Nearest {
 }
 
 fn wave_keep_nearest(path: u32, depth: u32, nearest: Nearest) {
-    let at = WAVE_NEAREST + NEAREST_WORDS * (depth % launch.wave_places);
+    let at = wave_place(depth);
     wave_keep_number(path, at, nearest.t);
     wave_keep(path, at + 1u, nearest.number);
     wave_keep(path, at + 2u, nearest.place);

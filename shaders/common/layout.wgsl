@@ -616,8 +616,9 @@ struct Launch {
     around_at: u32,
     // Offset of the shapes that rays are tested against in turn: their number, then those of their surfaces.
     singles_at: u32,
-    // In how many places a wave keeps what the edges of a path met: as many as it has, or one.
+    // In how many places a wave keeps what the edges of a path met, and the first edge that it keeps.
     wave_places: u32,
+    wave_first: u32,
 }
 
 // A vertex that heights displace.

@@ -200,6 +200,16 @@ pub enum ArrayKind {
     Moment(usize),
 }
 
+/// What a kernel of a GPU took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelTime {
+    pub kernel: String,
+    /// How often it was started.
+    pub dispatches: u32,
+    /// Milliseconds of all of them.
+    pub ms: f64,
+}
+
 /// A parameter's array in another length.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Replacement {
@@ -361,6 +371,25 @@ pub trait Device {
     /// Waits for what was asked for: a GPU goes on in the background until results are read. For clocks.
     fn finish(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    /// From here on keeps the time of each of a GPU's kernels by the GPU's own clock.
+    ///
+    /// # Errors
+    /// The device has no such clock, or no kernels.
+    fn time_kernels(&mut self) -> Result<()> {
+        Err(DeviceError::Unavailable(format!(
+            "{} has no kernels that a clock of its own times; ask for their times with a GPU, by --device gpu",
+            self.info().name
+        )))
+    }
+
+    /// The kernels of which the time was kept, and what they took in all so far, the longest first.
+    ///
+    /// # Errors
+    /// The device was lost.
+    fn kernel_times(&mut self) -> Result<Vec<KernelTime>> {
+        Ok(Vec::new())
     }
 
     /// Bytes of all arrays held for the scene.

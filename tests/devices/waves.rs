@@ -7,12 +7,13 @@ use super::gpu;
 use super::looked_at::{outcome, outcome_by};
 use super::worlds::compare;
 
-/// Painted sheets and a ball under a panel that rays are tested against in turn, a sheet in its way, before this background.
-fn text(max_depth: u32, background: &str) -> String {
+/// Painted sheets and a ball under a panel that rays are tested against in turn, a sheet in its way, before this background. Roulette
+/// begins behind `rr_depth` edges.
+fn text(max_depth: i32, rr_depth: u32, background: &str) -> String {
     let sheet = r#""type": "ply", "filename": "tests/data/meshes/sheet.ply""#;
     let paint = r#"{"type": "diffuse", "reflectance": {"type": "mesh_attribute", "name": "vertex_color"}}"#;
     format!(
-        r#"{{"integrator": {{"type": "prb", "max_depth": {max_depth}, "rr_depth": 3}},
+        r#"{{"integrator": {{"type": "prb", "max_depth": {max_depth}, "rr_depth": {rr_depth}}},
             "paper": {{{sheet}, "bsdf": {{"type": "twosided", "b": {paint}}}}},
             "tile": {{{sheet}, "to_world": [{{"scale": 0.5}}, {{"translate": [0.4, 0.3, 0.6]}}], "bsdf": {paint}}},
             "ball": {{"type": "sphere", "radius": 0.5, "center": [-0.5, -0.3, 0.5], "bsdf": {{"type": "diffuse", "reflectance": [0.8, 0.2, 0.4]}}}},
@@ -29,15 +30,30 @@ fn text(max_depth: u32, background: &str) -> String {
 const SKY: &str =
     r#""sky": {"type": "envmap", "data": {"resolution": [6, 4], "value": [0.5, 0.6, 0.7]}, "scale": 0.7},"#;
 
+/// Walls all around, from which paths go on for as long as they may.
+const SHELL: &str = r#""shell": {"type": "sphere", "radius": 6, "flip_normals": true, "bsdf": {"type": "diffuse", "reflectance": [0.9, 0.8, 0.95]}},"#;
+
 /// With nothing behind the world the last edge meets the panel or counts for nothing; before a map it meets that, too; and
 /// paths of one edge see what shines and no more.
 #[test]
 fn waves_are_the_paths_of_the_cpu() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
     for (max_depth, background) in [(4, ""), (3, SKY), (1, SKY)] {
-        let text = text(max_depth, background);
+        let text = text(max_depth, 3, background);
         let (cpu, gpu) = (outcome(&mut Cpu::new(), &text), outcome(&mut gpu, &text));
         compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{max_depth} edges, {background}: {e}"));
+    }
+}
+
+/// Beyond the edges of which a wave keeps what they met, a replay searches again, and for its shadow rays; whatever the depth, a wave takes
+/// the same memory; and paths that may go on for ever end where none is left.
+#[test]
+fn waves_follow_long_paths() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    for (max_depth, rr_depth) in [(16, 100), (17, 100), (40, 100), (-1, 3)] {
+        let text = text(max_depth, rr_depth, SHELL);
+        let (cpu, gpu) = (outcome(&mut Cpu::new(), &text), outcome(&mut gpu, &text));
+        compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{max_depth} edges: {e}"));
     }
 }
 
@@ -49,7 +65,7 @@ fn gradients_are_the_same_whatever_of_the_sky_is_sought() {
         ..Options::default()
     };
     let Some(mut gpu) = gpu(options) else { return };
-    let text = text(3, SKY);
+    let text = text(3, 3, SKY);
     let all = outcome(&mut gpu, &text);
     for sought in [&[][..], &["sky.scale"], &["sky.data"]] {
         let is_sought = |path: &str| !path.starts_with("sky") || sought.contains(&path);
@@ -76,7 +92,7 @@ fn waves_do_not_depend_on_how_they_are_cut() {
             dispatch_size,
             ..Options::default()
         };
-        gpu(options).map(|mut gpu| outcome(&mut gpu, &text(4, "")))
+        gpu(options).map(|mut gpu| outcome(&mut gpu, &text(4, 3, "")))
     };
     let Some(whole) = run(true, None) else { return };
     let cut = run(true, Some(DispatchSize { rays: 77, samples: 3 }));

@@ -140,7 +140,6 @@ fn shadow(
 #ifdef DEFERS
     // It is followed with those of other paths, and what it brings waits for that.
     wave_keep_ray(wave_at, WAVE_SHADOW_RAY, WaveRay(origin, drawn.direction, open));
-    deferred.shadow_rays += 1u;
     through.open = true;
     return through;
 #else

@@ -1,14 +1,24 @@
 // What rays met in an adjoint's first walk, kept so that the replay need not trace them again.
 //
 // A replay follows the same rays. The cache holds a fixed number of them per path, whatever its length; the replay traces
-// the rest again, with the same results.
+// the rest again, with the same results. A wave of paths has a cache of its own (bind/wave.wgsl).
 
-#ifdef WAVE
-#import bind/wave
-#endif
 #import transport/scene/records
 #import transport/scene/shape
 
+#ifdef WAVE
+#ifdef REPLAY
+
+// Whether the shadow ray is blocked that the path sends from where its edge ends.
+var<private> is_blocked: bool;
+
+// What that shadow ray meets: nothing is traced.
+fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
+    return Nearest(far, 0u, 0u, 0u, 0.0, 0.0, is_blocked);
+}
+
+#endif
+#else
 #ifdef REPLAY
 
 // Segments that are kept of a path.
@@ -17,9 +27,7 @@ const SEGMENTS: u32 = 16u;
 const SHADOW_RAYS: u32 = 32u;
 
 struct ReplayCache {
-#ifndef WAVE
     nearest: array<Nearest, SEGMENTS>,
-#endif
     // Segments and shadow rays of this walk so far.
     segments: u32,
     shadow_rays: u32,
@@ -39,24 +47,6 @@ fn replay_cache_clear() {
 }
 
 #endif
-
-#ifndef DEFERS
-#ifdef WAVE
-
-// The same where a wave of paths has made the first walk (bind/wave.wgsl): nothing is traced.
-fn segment_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
-    let at = replay_cache.segments;
-    replay_cache.segments += 1u;
-    return wave_nearest(wave_at, at);
-}
-
-fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
-    let at = replay_cache.shadow_rays;
-    replay_cache.shadow_rays += 1u;
-    return Nearest(far, 0u, 0u, 0u, 0.0, 0.0, ((replay_cache.blocked >> at) & 1u) == 1u);
-}
-
-#else
 
 // Where a path's segment first meets a surface.
 fn segment_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
@@ -96,5 +86,4 @@ fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
 #endif
 }
 
-#endif
 #endif

@@ -31,7 +31,7 @@
 #import transport/paths/vertex
 #import transport/scene/records
 
-#ifndef DEFERS
+#ifndef WAVE
 
 // Follows a path until it ends. If `begin` is turning, the path starts by being scattered at that vertex.
 fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>) {
@@ -105,7 +105,7 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
 
 #else
 
-// Lets a path of a wave go on from where its segment ends to the next one. False if it ends.
+// Lets a path of a wave go on from where its edge ends to the next one. False if it ends.
 fn go_on(path: ptr<function, Path>, hit: Hit, sampler: ptr<function, Sampler>) -> bool {
     if !hit.found {
         escape(path);
@@ -342,6 +342,7 @@ fn hit_surface(path: ptr<function, Path>, hit: Hit, vertex: ptr<function, Vertex
     return hit_bsdf(path, hit, vertex);
 }
 
+#ifndef WAVE
 #ifdef REPLAY
 
 // The result of an adjoint: radiance gathered, radiance left (zero up to rounding), contributions.
@@ -350,24 +351,6 @@ struct Replayed {
     left: vec3f,
     count: u32,
 }
-
-#ifdef WAVE
-
-// The adjoint of a path whose first walk a wave has made: the second walk.
-fn backpropagate(at: u32, ray: Ray, medium: u32, sampler: Sampler, d_radiance: vec3f) -> Replayed {
-    adjoint.d_radiance = d_radiance;
-    wave_at = at;
-    replay_cache.blocked = wave_word(at, WAVE_ALL_BLOCKED);
-    replay_cache_clear();
-    var draws = sampler;
-    var path = path_new(ray, medium, &draws);
-    let gathered = wave_vector(at, WAVE_RADIANCE);
-    var begin: Vertex;
-    run(&path, begin, &draws);
-    return Replayed(gathered, wave_vector(at, WAVE_RADIANCE), path.count);
-}
-
-#else
 
 // The adjoint of gather: walks twice with the random numbers of `sampler` and sends the derivatives of `d_radiance`
 // times the radiance to the gradients; `extra` is for draws that the primal does not make. If the reservoir holds a
@@ -425,10 +408,7 @@ fn backpropagate(ray: Ray, medium: u32, sampler: Sampler, extra: Sampler, d_radi
     return replayed;
 }
 
-#endif
-
 #else
-#ifndef DEFERS
 
 // The path of a camera ray, with its radiance.
 fn gather(ray: Ray, medium: u32, sampler: Sampler) -> Path {

@@ -9,8 +9,6 @@
 struct Deferred {
     waits: bool,
     zeros: vec3u,
-    // Shadow rays of the path so far.
-    shadow_rays: u32,
 }
 
 var<private> deferred: Deferred;
@@ -41,8 +39,6 @@ fn kept_sampler(at: u32, flags: u32) -> Sampler {
     return Sampler(counter, values, (flags >> USED_AT) & 7u);
 }
 
-// Random numbers of a block that have been used.
-const USED_AT: u32 = 5u;
 // Factors of zero that the light that waits has, beside those of the path: two bits a channel.
 const WAITING_ZEROS: vec3u = vec3u(24u, 26u, 28u);
 
@@ -53,7 +49,6 @@ fn keep_path(at: u32, path: ptr<function, Path>, sampler: Sampler, goes_on: u32)
         | select(0u, IS_CONTINUOUS, (*path).continuous)
         | select(0u, IS_STRAIGHT, (*path).straight)
         | (sampler.used << USED_AT)
-        | (deferred.shadow_rays << SHADOW_RAYS_AT)
         | ((*path).depth << DEPTH_AT);
     wave_keep(at, WAVE_FLAGS, flags);
     let zeros = ((*path).zeros << vec3u(0u, 8u, 16u)) | (min(deferred.zeros, vec3u(2u)) << WAITING_ZEROS);
@@ -88,8 +83,11 @@ fn arrive(at: u32, path: ptr<function, Path>) {
         return;
     }
 #ifdef GATHERS
-    let bit = 1u << (deferred.shadow_rays - 1u);
-    wave_keep(at, WAVE_ALL_BLOCKED, wave_word(at, WAVE_ALL_BLOCKED) | bit);
+    // The edge that it was sent behind is the one before; where there was none, the number wraps around.
+    let edge = (*path).depth - launch.wave_first - 1u;
+    if edge < KEPT_EDGES {
+        wave_keep(at, WAVE_ALL_BLOCKED, wave_word(at, WAVE_ALL_BLOCKED) | (1u << edge));
+    }
 #endif
 }
 

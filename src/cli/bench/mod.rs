@@ -64,6 +64,9 @@ pub struct BenchArgs {
     /// variance of one estimate, norm and sum of the mean
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     noise: Option<u32>,
+    /// Of a scene on a GPU, also tell what each of its kernels takes, by the GPU's own clock; that slows them down a little
+    #[arg(long, conflicts_with = "noise")]
+    kernels: bool,
     /// Numbers of splats, with commas between them
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [20480], value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     splats: Vec<u32>,

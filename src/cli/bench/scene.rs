@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::moments::Moments;
 use super::{ADAM, BenchArgs, Samples, Timing, iterate, median};
 use crate::cli::Outcome;
-use crate::device::{ArrayKind, Batch, Device};
+use crate::device::{ArrayKind, Batch, Device, KernelTime};
 use crate::output::streams::print_line;
 use crate::params::{ParamSet, Tuning};
 use crate::resident::{Resident, Transport};
@@ -52,9 +52,19 @@ struct Figures {
     paths_per_second: f64,
     peak_rss_mib: Option<u64>,
     device_mib: u64,
+    /// Of a GPU's kernels, by name, where they are asked for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    kernels: BTreeMap<String, KernelFigures>,
     /// By parameter path.
     #[serde(flatten)]
     noise: BTreeMap<String, Noise>,
+}
+
+/// What a kernel takes of an iteration, by the clock of the GPU: means.
+#[derive(Debug, Serialize)]
+struct KernelFigures {
+    dispatches: f64,
+    ms: f64,
 }
 
 /// The noise of a gradient estimate for one parameter.
@@ -106,13 +116,14 @@ pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
             (timings, 1, noise)
         }
         None => {
-            let all = 0..args.iterations + UNTIMED;
-            let timings = all.map(|i| iterate(device.as_mut(), &batch, samples, args.seed, i, true));
-            (
-                timings.collect::<anyhow::Result<_>>()?,
-                UNTIMED as usize,
-                BTreeMap::new(),
-            )
+            let mut timings = Vec::new();
+            for i in 0..args.iterations + UNTIMED {
+                if args.kernels && i == UNTIMED {
+                    device.time_kernels()?;
+                }
+                timings.push(iterate(device.as_mut(), &batch, samples, args.seed, i, true)?);
+            }
+            (timings, UNTIMED as usize, BTreeMap::new())
         }
     };
     let first = timings[0].total();
@@ -136,10 +147,20 @@ pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
         paths_per_second: timings.iter().map(paths).sum::<f64>() / timings.iter().map(Timing::total).sum::<f64>() * 1e3,
         peak_rss_mib: crate::output::memory::peak_resident_mib(),
         device_mib: device.memory() >> 20,
+        kernels: kernels(device.as_mut(), timings.len())?,
         noise,
     };
     print(&figures, args.json)?;
     Ok(Outcome::Done)
+}
+
+/// What kernels took of each of so many iterations.
+fn kernels(device: &mut dyn Device, iterations: usize) -> anyhow::Result<BTreeMap<String, KernelFigures>> {
+    let each = |KernelTime { kernel, dispatches, ms }| {
+        let [dispatches, ms] = [f64::from(dispatches), ms].map(|all| all / iterations as f64);
+        (kernel, KernelFigures { dispatches, ms })
+    };
+    Ok(device.kernel_times()?.into_iter().map(each).collect())
 }
 
 /// Marks the parameters at `paths` as optimised, and no others; without paths those that the scene optimises.
@@ -241,6 +262,11 @@ fn print(figures: &Figures, json: bool) -> anyhow::Result<()> {
     print_line(&format!(
         "  {rate:.3} million paths a second, of the primal and of the replay"
     ));
+    let mut kernels: Vec<_> = figures.kernels.iter().collect();
+    kernels.sort_by(|(_, a), (_, b)| b.ms.total_cmp(&a.ms));
+    for (kernel, KernelFigures { dispatches, ms }) in kernels {
+        print_line(&format!("    {kernel:<18} {ms:8.3} ms in {dispatches:.1} dispatches"));
+    }
     if let Some(peak) = figures.peak_rss_mib {
         print_line(&format!("  peak resident memory {peak} MiB"));
     }

@@ -66,9 +66,13 @@ impl Kernel {
             [Some((binding, access)), second].into_iter().flatten()
         };
         let searches = self.searches(dialect);
-        // Of first surfaces, our own search alone reads the settings.
-        let is_read = |&&(binding, _): &&_| !(searches && self == Self::RenderAov && binding == Binding::Settings);
-        let buffers = self.bindings_of_one().iter().filter(is_read).flat_map(with_second);
+        // Of first surfaces, our own search alone reads the settings; of a wave, sums in whole numbers alone have faults to tell.
+        let is_bound = |&&(binding, _): &&_| match self {
+            Self::RenderAov => !(searches && binding == Binding::Settings),
+            Self::ReplayPaths => dialect.accumulation.is_fixed() || binding != Binding::Statistics,
+            _ => true,
+        };
+        let buffers = self.bindings_of_one().iter().filter(is_bound).flat_map(with_second);
         let searched = searches.then_some((Binding::Hierarchy, Access::Search));
         let few = self
             .reads_few_records(dialect)
@@ -183,7 +187,7 @@ impl Kernel {
                 (Settings, Uniform),
                 (Wave, Write),
             ],
-            Self::BeginAdjoint => &[
+            Self::BeginAdjoint | Self::BeginReplay => &[
                 (Work, Uniform),
                 (Scene, Uniform),
                 (Tables, Read),
@@ -217,11 +221,10 @@ impl Kernel {
                 (Wave, Write),
             ],
             Self::EndPaths => &[(Work, Uniform), (Image, Write), (Wave, Write)],
+            Self::EndReplay => &[(Work, Uniform), (Statistics, Write), (Wave, Write)],
             Self::ReplayPaths => &[
                 (Work, Uniform),
                 (Scene, Uniform),
-                (Tables, Read),
-                (Sensors, Read),
                 (Values, Read),
                 (Gradient, Write),
                 (Adjoint, Read),

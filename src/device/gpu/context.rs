@@ -8,6 +8,7 @@ use super::adapters::{AdapterSummary, WIDE_ATOMICS};
 use super::hierarchy::Hierarchy;
 use super::records::{Elements, Launch};
 use super::shaders::{Access, Binding, Kernel};
+use super::stopwatch::Stopwatch;
 use crate::device::{DeviceError, Result};
 
 /// Bytes that go up or down at once, so that staging never doubles a large array.
@@ -23,6 +24,8 @@ pub(super) struct Context {
     faults: Arc<Mutex<Faults>>,
     /// Holds the record of the piece of work at hand.
     work: wgpu::Buffer,
+    /// Times what is dispatched, where somebody asks for that.
+    pub stopwatch: Option<Stopwatch>,
 }
 
 /// What wgpu reported outside of any call.
@@ -47,7 +50,7 @@ pub(super) struct Pipeline {
 pub(super) struct Turn<'a> {
     pub pipeline: &'a Pipeline,
     pub groups: u32,
-    /// A buffer whose first word is zero when it begins.
+    /// A buffer whose first two words are zero when it begins.
     pub cleared: Option<&'a wgpu::Buffer>,
 }
 
@@ -57,7 +60,10 @@ impl Context {
     /// # Errors
     /// The driver refuses.
     pub(super) fn open(adapter: &wgpu::Adapter, summary: AdapterSummary, ray_queries: bool) -> Result<Self> {
-        let mut wanted = wgpu::Features::SHADER_FLOAT32_ATOMIC | WIDE_ATOMICS | wgpu::Features::SUBGROUP;
+        let mut wanted = wgpu::Features::SHADER_FLOAT32_ATOMIC
+            | WIDE_ATOMICS
+            | wgpu::Features::SUBGROUP
+            | wgpu::Features::TIMESTAMP_QUERY;
         let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
         if ray_queries {
             wanted |= wgpu::Features::EXPERIMENTAL_RAY_QUERY;
@@ -99,6 +105,7 @@ impl Context {
             summary,
             faults,
             work,
+            stopwatch: None,
         })
     }
 
@@ -157,7 +164,11 @@ impl Context {
         Ok(buffer)
     }
 
-    fn buffer(&self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
+    /// A buffer of at least 16 bytes.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn buffer(&self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(label),
             size: bytes.max(16).next_multiple_of(16),
@@ -273,6 +284,7 @@ impl Context {
         hierarchy: Option<&Hierarchy>,
         groups: u32,
     ) {
+        self.make_room_for_stamps(1);
         self.queue.write_buffer(&self.work, 0, record);
         let group = self.bind_group(pipeline, buffers, hierarchy);
         let mut encoder = self.device.create_command_encoder(&Default::default());
@@ -282,6 +294,7 @@ impl Context {
 
     /// Runs kernels that take turns at one piece of work, as [`Context::dispatch`] runs one.
     pub(super) fn dispatch_in_turn(&self, record: &[u8], buffers: &[(Binding, &wgpu::Buffer)], turns: &[Turn<'_>]) {
+        self.make_room_for_stamps(turns.len());
         self.queue.write_buffer(&self.work, 0, record);
         let mut groups: HashMap<Kernel, wgpu::BindGroup> = HashMap::new();
         let mut encoder = self.device.create_command_encoder(&Default::default());
@@ -291,15 +304,27 @@ impl Context {
                 .entry(kernel)
                 .or_insert_with(|| self.bind_group(turn.pipeline, buffers, None));
             if let Some(count) = turn.cleared {
-                encoder.clear_buffer(count, 0, Some(4));
+                encoder.clear_buffer(count, 0, Some(8));
             }
             self.encode(&mut encoder, turn.pipeline, group, turn.groups);
         }
         self.queue.submit([encoder.finish()]);
     }
 
+    /// Reads stamps where the next dispatches would have no room for theirs. A device that was lost by then says so at its next check.
+    fn make_room_for_stamps(&self, dispatches: usize) {
+        if let Some(watch) = &self.stopwatch
+            && !watch.has_room(dispatches)
+        {
+            let _ = watch.read(self);
+        }
+    }
+
     fn encode(&self, encoder: &mut wgpu::CommandEncoder, pipeline: &Pipeline, group: &wgpu::BindGroup, groups: u32) {
-        let mut pass = encoder.begin_compute_pass(&Default::default());
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+            label: None,
+            timestamp_writes: self.stopwatch.as_ref().map(|watch| watch.stamp(pipeline.kernel)),
+        });
         pass.set_pipeline(&pipeline.pipeline);
         pass.set_bind_group(0, group, &[]);
         let [x, y] = self.fold(groups);
@@ -370,7 +395,7 @@ pub(super) fn bind_group_layout(
 }
 
 /// A mutex whose holder never panics.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

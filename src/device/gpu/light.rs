@@ -142,11 +142,11 @@ impl Gpu {
             self.arrays.fit_film(&self.context, pixels, "take a smaller film")?;
             self.context.clear([&self.arrays.film]);
             self.upload_light_settings(view, spp);
-            self.over_rays(Kernel::RenderLight, launch, dispatch, self.own_cells(pixels));
+            self.over_rays(Kernel::RenderLight, launch, dispatch, self.own_cells(pixels))?;
             self.reduce_film(pixels)?;
             // Every rank makes the whole image: it sends light back from anywhere.
             let once = Launch { spp: 1, ..launch };
-            self.over_rays(Kernel::DevelopLight, once, dispatch, 0..pixels);
+            self.over_rays(Kernel::DevelopLight, once, dispatch, 0..pixels)?;
         }
         self.context.check()
     }
@@ -172,7 +172,7 @@ impl Gpu {
         for view in views {
             self.upload_light_settings(view, spp);
             let own = self.own_cells(self.pixels_of(view));
-            self.over_rays(Kernel::BackpropagateLight, launch, dispatch, own);
+            self.over_rays(Kernel::BackpropagateLight, launch, dispatch, own)?;
         }
         self.finish_adjoint(units)
     }

@@ -18,6 +18,7 @@ mod ranks;
 pub mod records;
 pub mod shaders;
 mod splats;
+mod stopwatch;
 mod update;
 mod views;
 mod waves;
@@ -28,8 +29,8 @@ pub use adapters::{AdapterKind, AdapterSummary, Adapters};
 pub use pieces::DispatchSize;
 
 use super::{
-    ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
-    Work,
+    ArrayKind, Batch, Device, DeviceError, DeviceInfo, KernelTime, Keys, LossValue, Replacement, ReplayStats, Result,
+    Step, Term, Work,
 };
 use crate::cluster::Cluster;
 use crate::kernels::loss::Loss;
@@ -50,6 +51,7 @@ use pipelines::Pipelines;
 use plan::{Plan, Room, shapes};
 use shaders::{Accumulation, Dialect, Kernel};
 use splats::{SplatArrays, SplatPasses};
+use stopwatch::Stopwatch;
 use waves::Waves;
 
 /// How a GPU is used.
@@ -493,6 +495,25 @@ impl Device for Gpu {
 
     fn finish(&mut self) -> Result<()> {
         self.context.wait()
+    }
+
+    fn time_kernels(&mut self) -> Result<()> {
+        self.context.stopwatch = Stopwatch::new(&self.context)?;
+        if self.context.stopwatch.is_none() {
+            let name = &self.context.summary.name;
+            return Err(DeviceError::Unavailable(format!(
+                "{name} has no clock of its own; leave out --kernels"
+            )));
+        }
+        Ok(())
+    }
+
+    fn kernel_times(&mut self) -> Result<Vec<KernelTime>> {
+        let Some(watch) = &self.context.stopwatch else {
+            return Ok(Vec::new());
+        };
+        watch.read(&self.context)?;
+        Ok(watch.times())
     }
 
     fn memory(&self) -> u64 {

@@ -34,7 +34,7 @@ impl Gpu {
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
-        self.over_rays(kernel, launch, dispatch, self.own_run(batch));
+        self.over_rays(kernel, launch, dispatch, self.own_run(batch))?;
         self.context.check()
     }
 
@@ -73,7 +73,7 @@ impl Gpu {
             }
         };
         for sample in 0..spp {
-            self.over_samples(Kernel::RenderPaths, launch, dispatch, 0..sampled, sample..sample + 1);
+            self.over_samples(Kernel::RenderPaths, launch, dispatch, 0..sampled, sample..sample + 1)?;
             develop(self, sample, launch);
         }
         let done = Launch {
@@ -97,7 +97,7 @@ impl Gpu {
             aov,
             ..self.launch(batch, keys, spp)
         };
-        self.over_rays(Kernel::RenderAov, launch, dispatch, self.own_run(batch));
+        self.over_rays(Kernel::RenderAov, launch, dispatch, self.own_run(batch))?;
         self.context.check()
     }
 
@@ -203,7 +203,7 @@ impl Gpu {
         let units = self.units(batch.pixels(), spp);
         let mut launch = self.launch(batch, keys, spp);
         (launch.digits, launch.exponent) = (units.digits, units.exponent);
-        self.over_rays(kernel, launch, dispatch, self.own_run(batch));
+        self.over_rays(kernel, launch, dispatch, self.own_run(batch))?;
         self.finish_adjoint(units)
     }
 
@@ -278,8 +278,17 @@ impl Gpu {
     }
 
     /// Runs a kernel over all pieces of a run of pixels, or of a light's cells.
-    pub(super) fn over_rays(&self, kernel: Kernel, launch: Launch, dispatch: DispatchSize, run: Range<u32>) {
-        self.over_samples(kernel, launch, dispatch, run, 0..launch.spp);
+    ///
+    /// # Errors
+    /// The device was lost.
+    pub(super) fn over_rays(
+        &self,
+        kernel: Kernel,
+        launch: Launch,
+        dispatch: DispatchSize,
+        run: Range<u32>,
+    ) -> Result<()> {
+        self.over_samples(kernel, launch, dispatch, run, 0..launch.spp)
     }
 
     /// The same over some samples of each pixel.
@@ -290,17 +299,18 @@ impl Gpu {
         dispatch: DispatchSize,
         run: Range<u32>,
         samples: Range<u32>,
-    ) {
+    ) -> Result<()> {
         let turns = self.turns(kernel);
         let dispatch = turns.map_or(dispatch, |turns| self.wave_size(turns, samples.end - samples.start));
         for (pixels, some) in dispatch.pieces(run.end - run.start, samples.end - samples.start) {
             let pixels = run.start + pixels.start..run.start + pixels.end;
             let samples = samples.start + some.start..samples.start + some.end;
             match turns {
-                Some(turns) => self.over_wave(turns, launch, pixels, samples),
+                Some(turns) => self.over_wave(turns, launch, pixels, samples)?,
                 None => self.over_piece(kernel, launch, pixels, samples),
             }
         }
+        Ok(())
     }
 
     /// Runs a kernel over some samples of some pixels.

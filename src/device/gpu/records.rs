@@ -160,9 +160,10 @@ pub struct Launch {
     pub around_at: u32,
     /// Where the list of shapes that rays are tested against in turn begins.
     pub singles_at: u32,
-    /// In how many places a wave keeps what the edges of a path met.
+    /// In how many places a wave keeps what the edges of a path met, and the first edge that it keeps.
     pub wave_places: u32,
-    pub padding: [u32; 3],
+    pub wave_first: u32,
+    pub padding: [u32; 2],
 }
 
 /// A vertex that heights displace.

@@ -116,7 +116,9 @@ pub const MODULES: &[(&str, &str)] = embed![
     "advance_paths",
     "begin_paths",
     "end_paths",
+    "end_replay",
     "meet_paths",
+    "replay_paths",
     "search_paths",
     "backpropagate_field",
     "backpropagate_light",
@@ -158,15 +160,18 @@ pub enum Kernel {
     RenderPaths,
     RenderAov,
     BackpropagatePaths,
-    /// Those that take turns at a wave of paths ([`super::waves`]): in a primal pass, in the first walk of an adjoint, or in both.
+    /// Those that take turns at a wave of paths ([`super::waves`]): in a primal pass, in the first walk of an adjoint, in its replay,
+    /// or in all.
     BeginPaths,
     BeginAdjoint,
+    BeginReplay,
     MeetPaths,
     SearchPaths,
     AdvancePaths,
     AdvanceAdjoint,
-    EndPaths,
     ReplayPaths,
+    EndPaths,
+    EndReplay,
     Majorants,
     Collect,
     ProjectSplats,
@@ -256,7 +261,7 @@ impl Dialect {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -269,12 +274,14 @@ impl Kernel {
         Self::BackpropagatePaths,
         Self::BeginPaths,
         Self::BeginAdjoint,
+        Self::BeginReplay,
         Self::MeetPaths,
         Self::SearchPaths,
         Self::AdvancePaths,
         Self::AdvanceAdjoint,
-        Self::EndPaths,
         Self::ReplayPaths,
+        Self::EndPaths,
+        Self::EndReplay,
         Self::Majorants,
         Self::Collect,
         Self::ProjectSplats,
@@ -301,12 +308,14 @@ impl Kernel {
             Self::Resample => "resample",
             Self::RenderPaths => "render_paths",
             Self::RenderAov => "render_aov",
-            Self::BackpropagatePaths | Self::ReplayPaths => "backpropagate_paths",
-            Self::BeginPaths | Self::BeginAdjoint => "begin_paths",
+            Self::BackpropagatePaths => "backpropagate_paths",
+            Self::BeginPaths | Self::BeginAdjoint | Self::BeginReplay => "begin_paths",
             Self::MeetPaths => "meet_paths",
             Self::SearchPaths => "search_paths",
             Self::AdvancePaths | Self::AdvanceAdjoint => "advance_paths",
+            Self::ReplayPaths => "replay_paths",
             Self::EndPaths => "end_paths",
+            Self::EndReplay => "end_replay",
             Self::Majorants => "majorants",
             Self::Collect => "collect",
             Self::ProjectSplats => "project_splats",
@@ -327,6 +336,7 @@ impl Kernel {
         let mut defines = match self {
             Self::Backpropagate | Self::BackpropagatePaths | Self::BackpropagateLight => vec!["REPLAY"],
             Self::BeginAdjoint => vec!["GATHERS"],
+            Self::BeginReplay => vec!["GATHERS", "REPLAYS"],
             Self::MeetPaths => vec!["WRITE_QUEUE"],
             Self::AdvancePaths => vec!["WAVE", "DEFERS"],
             Self::AdvanceAdjoint => vec!["WAVE", "DEFERS", "GATHERS"],
@@ -393,12 +403,14 @@ impl Kernel {
             self,
             Self::BeginPaths
                 | Self::BeginAdjoint
+                | Self::BeginReplay
                 | Self::MeetPaths
                 | Self::SearchPaths
                 | Self::AdvancePaths
                 | Self::AdvanceAdjoint
-                | Self::EndPaths
                 | Self::ReplayPaths
+                | Self::EndPaths
+                | Self::EndReplay
         )
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! A walk in one kernel has the registers of all that may happen along it, and while some of its rays search the tree of
 //! triangles, others of their warp wait. Here the search is a kernel of its own, over the rays that may meet a triangle, and the
-//! replay of an adjoint looks up what the first walk has met.
+//! replay of an adjoint looks up what the first walk has met. Of long paths it knows sixteen edges at a time: before it replays
+//! the next ones, the first walk takes them once more, by the same kernels, from the state that it had there. So a wave takes the same
+//! memory however long its paths are, and a replay follows them to the bit.
 
 use std::ops::Range;
 
@@ -17,18 +19,21 @@ use super::{Gpu, Passes};
 use crate::device::Result;
 use crate::resident::paths::PathScene;
 
-/// Longest paths, in edges, for whose replays a wave keeps what they met: as many as a replay remembers alone.
-const LONGEST: u32 = 16;
+/// The most edges of a path of which an adjoint knows at once what they met. After as many it is asked whether any path is left.
+const KEPT_EDGES: u32 = 16;
 /// Words that a wave keeps of a path beside what its edges met, and of what one met.
-const WORDS: u32 = 47;
+const WORDS: u32 = 51;
 const NEAREST_WORDS: u32 = 6;
-/// The most paths of a wave: as many as fill a large GPU.
-const PATHS: u32 = 1 << 18;
+/// Those of them that make up the path's state, and those of what it has gathered.
+const STATE: Range<u32> = 0..37;
+const GATHERED: Range<u32> = 37..50;
+/// Words of a queue before its entries: their number, and that of the paths that go on.
+const QUEUE_HEAD: u64 = 2;
 /// The most bytes that a wave takes, which every adapter gives a shader.
 const BYTES: u64 = 1 << 27;
 
-/// Whether the paths of a scene are followed in waves: they may meet triangles, are short, and nothing happens to them but at
-/// surfaces that do not move.
+/// Whether the paths of a scene are followed in waves: they may meet triangles, and nothing happens to them but at surfaces that do
+/// not move.
 pub(super) fn serve(scene: &PathScene, adapter: &AdapterSummary) -> bool {
     let settings = &scene.settings;
     let among_surfaces = scene.media.is_empty() && settings.surfaces_only == 1 && settings.hide_emitters == 0;
@@ -37,7 +42,7 @@ pub(super) fn serve(scene: &PathScene, adapter: &AdapterSummary) -> bool {
     !scene.bvh.blocks.is_empty()
         && among_surfaces
         && still
-        && (1..=LONGEST).contains(&settings.max_depth)
+        && settings.max_depth > 0
         && adapter.max_storage_buffers >= buffers
 }
 
@@ -45,7 +50,11 @@ pub(super) fn serve(scene: &PathScene, adapter: &AdapterSummary) -> bool {
 #[derive(Debug)]
 pub(super) struct Waves {
     paths: wgpu::Buffer,
-    /// The number of rays that the tree is searched for, and which they are: at most two of each path.
+    /// Of long paths: the state where the next edges begin that are to be replayed, the state where those behind them begin, and what
+    /// the replay has left.
+    copies: [wgpu::Buffer; 3],
+    /// The number of rays that the tree is searched for, that of the paths that go on, and which rays they are: at most two of each
+    /// path.
     queue: wgpu::Buffer,
 }
 
@@ -57,21 +66,52 @@ impl Waves {
     pub(super) fn new(context: &Context) -> Result<Self> {
         Ok(Self {
             paths: context.storage("wave", 0)?,
+            copies: [
+                context.storage("state", 0)?,
+                context.storage("next state", 0)?,
+                context.storage("gathered", 0)?,
+            ],
             queue: context.storage("queue", 0)?,
         })
     }
 
-    /// Makes room for so many paths of so many words.
-    fn fit(&mut self, context: &Context, paths: u32, words: u32) -> Result<()> {
-        let [of_paths, of_queue] =
-            [u64::from(paths) * u64::from(words), 1 + 2 * u64::from(paths)].map(|words| 4 * words);
-        if of_paths > self.paths.size() {
-            self.paths = context.storage("wave", of_paths)?;
-        }
-        if of_queue > self.queue.size() {
-            self.queue = context.storage("queue", of_queue)?;
+    /// Makes room for so many paths.
+    fn fit(&mut self, context: &Context, paths: u32, turns: Turns) -> Result<()> {
+        let fit = |buffer: &mut wgpu::Buffer, name: &str, words: u64| -> Result<()> {
+            if 4 * words > buffer.size() {
+                *buffer = context.storage(name, 4 * words)?;
+            }
+            Ok(())
+        };
+        let words = |of_one: u32| u64::from(paths) * u64::from(of_one);
+        fit(&mut self.paths, "wave", words(turns.words()))?;
+        fit(&mut self.queue, "queue", QUEUE_HEAD + words(2))?;
+        if turns.has_copies() {
+            let [state, next, gathered] = &mut self.copies;
+            fit(state, "state", words(STATE.end - STATE.start))?;
+            fit(next, "next state", words(STATE.end - STATE.start))?;
+            fit(gathered, "gathered", words(GATHERED.end - GATHERED.start))?;
         }
         Ok(())
+    }
+
+    /// Copies these words of all paths, to a buffer of their own or back.
+    fn copy(&self, context: &Context, paths: u32, words: Range<u32>, copy: usize, back: bool) {
+        let bytes = |words: u32| 4 * u64::from(words) * u64::from(paths);
+        let (at, length) = (bytes(words.start), bytes(words.end - words.start));
+        match back {
+            false => context.copy(&self.paths, at, &self.copies[copy], 0, length),
+            true => context.copy(&self.copies[copy], 0, &self.paths, at, length),
+        }
+    }
+
+    /// How many paths went on or waited when the last of their rays were tested.
+    ///
+    /// # Errors
+    /// The device was lost.
+    fn paths_going_on(&self, context: &Context) -> Result<u32> {
+        let bytes = context.download(&self.queue, 4, 4)?;
+        Ok(bytemuck::pod_read_unaligned(&bytes))
     }
 
     /// What kernels call them.
@@ -81,36 +121,70 @@ impl Waves {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> u64 {
-        self.paths.size() + self.queue.size()
+        let all = self.copies.iter().chain([&self.paths, &self.queue]);
+        all.map(wgpu::Buffer::size).sum()
     }
 }
 
-/// The kernels that do the work of one in turn.
+/// The kernels that do the work of one in turn: a walk, and in an adjoint its replay.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turns {
-    begin: Kernel,
-    advance: Kernel,
-    end: Kernel,
-    /// The most edges of a path, and how many of them are kept.
+    has_replay: bool,
+    /// The most edges of a path.
     depth: u32,
-    places: u32,
 }
 
 impl Turns {
-    /// All of them.
-    pub(super) fn kernels(self) -> [Kernel; 5] {
-        [
-            self.begin,
-            Kernel::MeetPaths,
-            Kernel::SearchPaths,
-            self.advance,
-            self.end,
-        ]
+    /// All kernels.
+    pub(super) fn kernels(self) -> Vec<Kernel> {
+        let mut kernels = vec![self.begin(), Kernel::MeetPaths, Kernel::SearchPaths, self.advance()];
+        if !self.has_replay {
+            kernels.push(Kernel::EndPaths);
+            return kernels;
+        }
+        kernels.extend([Kernel::BeginReplay, Kernel::ReplayPaths, Kernel::EndReplay]);
+        kernels
+    }
+
+    fn begin(self) -> Kernel {
+        match self.has_replay {
+            true => Kernel::BeginAdjoint,
+            false => Kernel::BeginPaths,
+        }
+    }
+
+    fn advance(self) -> Kernel {
+        match self.has_replay {
+            true => Kernel::AdvanceAdjoint,
+            false => Kernel::AdvancePaths,
+        }
+    }
+
+    /// How many edges are kept of a path, with a place that those share which are not.
+    fn places(self) -> u32 {
+        match self.has_replay {
+            true => self.depth.min(KEPT_EDGES + 1),
+            false => 1,
+        }
     }
 
     /// Words that are kept of a path.
     fn words(self) -> u32 {
-        WORDS + NEAREST_WORDS * self.places
+        WORDS + NEAREST_WORDS * self.places()
+    }
+
+    /// Whether some edges are walked once more before they are replayed.
+    fn has_copies(self) -> bool {
+        self.has_replay && self.depth > KEPT_EDGES
+    }
+
+    /// The most paths of a wave.
+    fn room(self) -> u32 {
+        let copies = match self.has_copies() {
+            true => 2 * STATE.end + GATHERED.end - GATHERED.start,
+            false => 0,
+        };
+        (BYTES / (4 * u64::from(self.words() + copies))) as u32
     }
 }
 
@@ -123,30 +197,21 @@ impl Gpu {
         else {
             return None;
         };
-        let depth = scene.settings.max_depth;
-        match kernel {
-            Kernel::RenderPaths => Some(Turns {
-                begin: Kernel::BeginPaths,
-                advance: Kernel::AdvancePaths,
-                end: Kernel::EndPaths,
-                depth,
-                places: 1,
-            }),
-            Kernel::BackpropagatePaths => Some(Turns {
-                begin: Kernel::BeginAdjoint,
-                advance: Kernel::AdvanceAdjoint,
-                end: Kernel::ReplayPaths,
-                depth,
-                places: depth,
-            }),
-            _ => None,
-        }
+        let has_replay = match kernel {
+            Kernel::RenderPaths => false,
+            Kernel::BackpropagatePaths => true,
+            _ => return None,
+        };
+        Some(Turns {
+            has_replay,
+            depth: scene.settings.max_depth,
+        })
     }
 
     /// How a pass of `spp` samples a pixel is cut into waves: all samples of as many pixels as there is room for, or as many
     /// samples of one.
     pub(super) fn wave_size(&self, turns: Turns, spp: u32) -> DispatchSize {
-        let room = PATHS.min((BYTES / (4 * u64::from(turns.words()))) as u32);
+        let room = turns.room();
         let wanted = self.options.dispatch_size.unwrap_or(DispatchSize {
             rays: room,
             samples: room,
@@ -165,40 +230,137 @@ impl Gpu {
     pub(super) fn fit_wave(&mut self, turns: Turns, pixels: u32, spp: u32) -> Result<()> {
         let size = self.wave_size(turns, spp);
         if let Passes::Paths(PathPasses { waves: Some(waves), .. }) = &mut self.passes {
-            waves.fit(&self.context, size.rays.min(pixels) * size.samples, turns.words())?;
+            waves.fit(&self.context, size.rays.min(pixels) * size.samples, turns)?;
         }
         Ok(())
     }
 
     /// Follows some samples of some pixels together.
-    pub(super) fn over_wave(&self, turns: Turns, mut launch: Launch, pixels: Range<u32>, samples: Range<u32>) {
+    ///
+    /// # Errors
+    /// The device was lost.
+    pub(super) fn over_wave(
+        &self,
+        turns: Turns,
+        mut launch: Launch,
+        pixels: Range<u32>,
+        samples: Range<u32>,
+    ) -> Result<()> {
         let Passes::Paths(PathPasses { waves: Some(waves), .. }) = &self.passes else {
-            return;
+            return Ok(());
         };
         (launch.first_pixel, launch.last_pixel) = (pixels.start, pixels.end);
         (launch.first_sample, launch.last_sample) = (samples.start, samples.end);
-        launch.wave_places = turns.places;
+        launch.wave_places = turns.places();
         let paths = (pixels.end - pixels.start) * (samples.end - samples.start);
         launch.groups_x = self.context.fold(paths.div_ceil(RAY_GROUP))[0];
-        let turn = |kernel: Kernel, invocations: u32| Turn {
-            pipeline: self.pipelines.get(kernel),
-            groups: invocations.div_ceil(RAY_GROUP),
-            cleared: (kernel == Kernel::MeetPaths).then_some(&waves.queue),
+        let wave = Wave {
+            gpu: self,
+            waves,
+            turns,
+            launch,
+            paths,
+            pixels: pixels.end - pixels.start,
+            buffers: self.ray_buffers(),
         };
-        let mut all = vec![turn(turns.begin, paths)];
-        for _ in 0..turns.depth {
-            all.extend([
-                turn(Kernel::MeetPaths, paths),
-                turn(Kernel::SearchPaths, 2 * paths),
-                turn(turns.advance, paths),
-            ]);
+        wave.follow()
+    }
+}
+
+/// Some samples of some pixels that are followed together.
+struct Wave<'a> {
+    gpu: &'a Gpu,
+    waves: &'a Waves,
+    turns: Turns,
+    launch: Launch,
+    paths: u32,
+    pixels: u32,
+    buffers: Vec<(Binding, &'a wgpu::Buffer)>,
+}
+
+impl Wave<'_> {
+    /// Runs kernels in turn, of which those of an adjoint keep what edges from `first` on meet.
+    fn take(&self, first: u32, kernels: impl IntoIterator<Item = Kernel>) {
+        let turn = |kernel: Kernel| {
+            let invocations = match kernel {
+                Kernel::SearchPaths => 2 * self.paths,
+                Kernel::EndPaths => self.pixels,
+                _ => self.paths,
+            };
+            Turn {
+                pipeline: self.gpu.pipelines.get(kernel),
+                groups: invocations.div_ceil(RAY_GROUP),
+                cleared: (kernel == Kernel::MeetPaths).then_some(&self.waves.queue),
+            }
+        };
+        let launch = Launch {
+            wave_first: first,
+            ..self.launch
+        };
+        let turns: Vec<Turn<'_>> = kernels.into_iter().map(turn).collect();
+        let context = &self.gpu.context;
+        context.dispatch_in_turn(bytemuck::bytes_of(&launch), &self.buffers, &turns);
+    }
+
+    /// Walks so many edges.
+    fn walk(&self, first: u32, edges: u32) {
+        let edge = [Kernel::MeetPaths, Kernel::SearchPaths, self.turns.advance()];
+        self.take(first, (0..edges).flat_map(|_| edge));
+    }
+
+    /// Copies a path's state, or what it has gathered, to one of the copies, or back.
+    fn copy(&self, words: Range<u32>, copy: usize, back: bool) {
+        self.waves.copy(&self.gpu.context, self.paths, words, copy, back);
+    }
+
+    /// The walk, and its replay in an adjoint.
+    ///
+    /// # Errors
+    /// The device was lost.
+    fn follow(&self) -> Result<()> {
+        let turns = self.turns;
+        self.take(0, [turns.begin()]);
+        let mut depth = 0;
+        let mut is_going_on = true;
+        while depth < turns.depth && is_going_on {
+            let edges = KEPT_EDGES.min(turns.depth - depth);
+            self.walk(0, edges);
+            depth += edges;
+            is_going_on = depth < turns.depth && self.waves.paths_going_on(&self.gpu.context)? > 0;
+            if is_going_on && turns.has_replay && depth == KEPT_EDGES {
+                self.copy(STATE, 0, false);
+            }
         }
-        all.push(match turns.end {
-            Kernel::EndPaths => turn(Kernel::EndPaths, pixels.end - pixels.start),
-            replay => turn(replay, paths),
-        });
-        let record = bytemuck::bytes_of(&launch);
-        self.context.dispatch_in_turn(record, &self.ray_buffers(), &all);
+        match turns.has_replay {
+            true => self.replay(depth),
+            false => self.take(0, [Kernel::EndPaths]),
+        }
+        Ok(())
+    }
+
+    /// The replay of paths that have walked `depth` edges at most.
+    fn replay(&self, depth: u32) {
+        let replays = |edges: u32| std::iter::repeat_n(Kernel::ReplayPaths, edges as usize);
+        let kept = depth.min(KEPT_EDGES);
+        self.take(0, [Kernel::BeginReplay].into_iter().chain(replays(kept)));
+        // The state where the next edges begin is in one copy, and goes into the other where those behind them begin.
+        let (mut here, mut next) = (0, 1);
+        for first in (KEPT_EDGES..depth).step_by(KEPT_EDGES as usize) {
+            let edges = KEPT_EDGES.min(depth - first);
+            self.copy(GATHERED, 2, false);
+            self.copy(STATE, here, true);
+            self.walk(first, edges);
+            if first + edges < depth {
+                self.copy(STATE, next, false);
+                // What the shadow rays behind the last edge met is known an edge later.
+                self.walk(first, 1);
+            }
+            self.copy(STATE, here, true);
+            self.copy(GATHERED, 2, true);
+            self.take(first, replays(edges));
+            (here, next) = (next, here);
+        }
+        self.take(0, [Kernel::EndReplay]);
     }
 }
 
@@ -210,12 +372,20 @@ mod tests {
     #[test]
     fn shaders_keep_as_many_words() {
         let shader = include_str!("../../../shaders/bind/wave.wgsl");
-        for (name, words) in [("WAVE_NEAREST", WORDS), ("NEAREST_WORDS", NEAREST_WORDS)] {
+        let kept = [
+            ("WAVE_RADIANCE", STATE.end),
+            ("WAVE_RADIANCE", GATHERED.start),
+            ("WAVE_ALL_BLOCKED", GATHERED.end),
+            ("WAVE_NEAREST", WORDS),
+            ("NEAREST_WORDS", NEAREST_WORDS),
+            ("KEPT_EDGES", KEPT_EDGES),
+        ];
+        for (name, words) in kept {
             let declared = format!("const {name}: u32 = {words}u;");
             assert!(shader.contains(&declared), "{declared}");
         }
-        let cache = include_str!("../../../shaders/transport/paths/replay_cache.wgsl");
-        let declared = format!("const SEGMENTS: u32 = {LONGEST}u;");
-        assert!(cache.contains(&declared), "{declared}");
+        let queue = include_str!("../../../shaders/bind/queue.wgsl");
+        let declared = format!("const QUEUE_ENTRIES: u32 = {QUEUE_HEAD}u;");
+        assert!(queue.contains(&declared), "{declared}");
     }
 }

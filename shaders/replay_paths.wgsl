@@ -1,0 +1,32 @@
+// The kernel of a wave's replay: what each path does where its edge ends, with the derivatives by all that it meets there.
+
+#import bind/gradients
+#import bind/launch
+#import bind/wave
+#import transport/paths/volpath
+#import transport/paths/wave_path
+
+@group(0) @binding(9) var<storage, read> adjoint_image: array<vec4f>;
+
+@compute @workgroup_size(RAY_GROUP)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let at = (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
+    if at >= wave_paths() {
+        return;
+    }
+    let flags = wave_word(at, WAVE_FLAGS);
+    if (flags & GOES_ON) == 0u {
+        return;
+    }
+    var path = kept_path(at, flags);
+    var sampler = kept_sampler(at, flags);
+    path.count = wave_word(at, WAVE_COUNT);
+    wave_at = at;
+    is_blocked = ((wave_word(at, WAVE_ALL_BLOCKED) >> (path.depth - launch.wave_first)) & 1u) == 1u;
+    let index = launch.first_pixel + at / (launch.last_sample - launch.first_sample);
+    adjoint.d_radiance = adjoint_image[index].xyz * (1.0 / f32(launch.spp)) * wave_number(at, WAVE_WEIGHT);
+    let met = wave_nearest(at, path.depth);
+    let goes_on = go_on(&path, describe(met, path.origin, path.direction, path.far), &sampler);
+    wave_keep(at, WAVE_COUNT, path.count);
+    keep_path(at, &path, sampler, select(0u, GOES_ON, goes_on));
+}
