@@ -1,6 +1,7 @@
 // The fourth kernel of a wave of paths: what each does where its edge ends, up to its next edge and its next shadow ray.
 
 #import bind/launch
+#import bind/queue
 #import bind/wave
 #import transport/paths/volpath
 #import transport/paths/wave_path
@@ -8,6 +9,12 @@
 @compute @workgroup_size(RAY_GROUP)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
     let at = (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
+    if at == 0u {
+        // The rays of the next edges are listed anew.
+        atomicStore(&queue[QUEUE_PATHS_BEFORE], atomicLoad(&queue[QUEUE_PATHS]));
+        atomicStore(&queue[QUEUE_PATHS], 0u);
+        atomicStore(&queue[0], 0u);
+    }
     if at >= wave_paths() {
         return;
     }

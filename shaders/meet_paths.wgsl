@@ -66,7 +66,7 @@ fn meet(path: u32, flags: u32, shadow: bool) -> u32 {
             wanted = surface_record(met.number).light != NONE;
         }
     }
-    wanted = wanted && (SHAPES_IN_TREE || bvh_is_entered(ray.origin, ray.direction, met.t));
+    wanted = wanted && BVH && (SHAPES_IN_TREE || bvh_is_entered(ray.origin, ray.direction, met.t));
     if shadow {
         wave_keep(path, WAVE_BLOCKED, select(0u, 1u, met.found));
     } else {

@@ -289,7 +289,12 @@ const BSDF_VARIES: u32 = 4u;
 const BSDF_ANISOTROPIC: u32 = 8u;
 
 // Most textures of a leaf.
+#ifdef MANY_TEXTURES
 const LEAF_TEXTURES: u32 = 12u;
+#else
+// Those of principled BSDFs have more: arrays of them lie in memory.
+const LEAF_TEXTURES: u32 = 5u;
+#endif
 
 // Cosines in the table of a plastic's coat, and its floats.
 const COAT_ENTRIES: u32 = 64u;
@@ -738,4 +743,8 @@ struct Block {
 const CHAIN_VERTICES: u32 = 16u;
 
 // Depth of the deepest BVH.
+#ifdef DEEP
 const MAX_LEVELS: u32 = 40u;
+#else
+const MAX_LEVELS: u32 = 12u;
+#endif

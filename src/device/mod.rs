@@ -373,7 +373,7 @@ pub trait Device {
         Ok(())
     }
 
-    /// From here on keeps the time of each of a GPU's kernels by the GPU's own clock.
+    /// From here on, and from zero, keeps the time of each of a GPU's kernels by the GPU's own clock.
     ///
     /// # Errors
     /// The device has no such clock, or no kernels.

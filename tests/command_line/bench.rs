@@ -120,8 +120,12 @@ fn wrong_requests_are_told() {
             "there is no parameter `sky.radianc`",
         ),
         (
+            &["bench", "scene.json", "--device", "cpu", "--kernels"],
+            "no kernels that a clock of its own times; ask for their times with a GPU",
+        ),
+        (
             &["bench", "volume", "--noise", "4"],
-            "--noise, --parameter and --set are for the file of a scene",
+            "--noise, --kernels, --parameter and --set are for the file of a scene",
         ),
     ] {
         let (_, error) = place.expect(2, words);

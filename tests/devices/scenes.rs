@@ -83,7 +83,8 @@ pub(crate) fn plain() -> Case {
 /// All cases.
 #[rustfmt::skip]
 pub(crate) fn cases() -> Vec<Case> {
-    let brown = Distortion::Brown { k: [-0.9, 0.2, 0.0], p: [0.01, -0.02] };
+    // Whether Newton ends for a pixel does not hang on the rounding: it does so for the same ones within 1e-4 of these numbers.
+    let brown = Distortion::Brown { k: [-0.928, 0.2, 0.0], p: [0.01, -0.02] };
     let fisheye = Distortion::Fisheye { k: [0.05, -0.01, 0.002, -0.0005] };
     vec![
         plain(),

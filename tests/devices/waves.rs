@@ -1,5 +1,6 @@
 //! Paths that a GPU follows in waves: those of the CPU and of one kernel, and to the bit the same however waves are cut.
 
+use prbopt::device::Device;
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::{DispatchSize, Options};
 
@@ -100,4 +101,39 @@ fn waves_do_not_depend_on_how_they_are_cut() {
     let one_kernel = run(false, None).expect("the same adapter");
     // Compilers may fuse other operations where other kernels do them.
     compare(&whole, &one_kernel).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Every kernel that an iteration starts is timed by the adapter's clock, each as often as it is started, and nothing before that is asked
+/// for.
+#[test]
+fn kernels_are_timed_by_the_adapter() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    outcome(&mut gpu, &text(4, 3, ""));
+    assert!(gpu.kernel_times().expect("no times").is_empty());
+    gpu.time_kernels().expect("Mesa's driver has a clock");
+    outcome(&mut gpu, &text(4, 3, ""));
+    let times = gpu.kernel_times().expect("times");
+    let dispatches = |name: &str| {
+        times
+            .iter()
+            .find(|time| time.kernel == name)
+            .map_or(0, |time| time.dispatches)
+    };
+    for (kernel, edges) in [
+        ("AdvancePaths", 4),
+        ("AdvanceAdjoint", 4),
+        ("ReplayPaths", 4),
+        ("BeginReplay", 1),
+    ] {
+        let of_it = dispatches(kernel);
+        assert!(of_it > 0 && of_it % edges == 0, "{kernel}: {of_it}");
+    }
+    assert_eq!(
+        dispatches("MeetPaths"),
+        dispatches("AdvancePaths") + dispatches("AdvanceAdjoint")
+    );
+    assert!(
+        times.iter().all(|time| time.ms >= 0.0) && times[0].ms > 0.0,
+        "{times:?}"
+    );
 }

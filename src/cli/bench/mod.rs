@@ -304,9 +304,10 @@ pub fn run(args: BenchArgs) -> anyhow::Result<Outcome> {
         Subject::Workload(workload) => *workload,
     };
     let of_scene = workload == Workload::Estimators && args.file.is_some();
-    if args.noise.is_some() || !of_scene && (!args.parameter.is_empty() || !args.set.changes.is_empty()) {
+    if args.noise.is_some() || args.kernels || !of_scene && (!args.parameter.is_empty() || !args.set.changes.is_empty())
+    {
         bail!(
-            "--noise, --parameter and --set are for the file of a scene; the noise of the smoke of `volume` is told by \
+            "--noise, --kernels, --parameter and --set are for the file of a scene; the noise of the smoke of `volume` is told by \
              `gradient_noise` with --runs"
         );
     }

@@ -109,6 +109,10 @@ pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
         Transport::Paths(paths) => Some(paths.settings.max_depth),
     };
     let mut device = args.device.open()?;
+    if args.kernels {
+        // Refused before anything is rendered; it begins anew where iterations are timed.
+        device.time_kernels()?;
+    }
     device.load(resident, params, ADAM)?;
     let (timings, untimed, noise) = match args.noise {
         Some(seeds) => {

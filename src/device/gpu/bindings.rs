@@ -219,6 +219,7 @@ impl Kernel {
                 (Records, Read),
                 (Bounds, Read),
                 (Wave, Write),
+                (Queue, Write),
             ],
             Self::EndPaths => &[(Work, Uniform), (Image, Write), (Wave, Write)],
             Self::EndReplay => &[(Work, Uniform), (Statistics, Write), (Wave, Write)],

@@ -2,9 +2,15 @@
 
 use crate::resident::bsdfs::Bsdfs;
 use crate::resident::bvh::FEW_SHAPES;
-use crate::resident::layout::{NONE, background, bsdf, leaf, surface, texture};
+use crate::resident::layout::{LeafRecord, NONE, background, bsdf, leaf, surface, texture};
 use crate::resident::paths::PathScene;
 use crate::resident::{Resident, Transport};
+
+/// Levels of a hierarchy that most have at most, and textures of a leaf that is not principled: the twins of `MAX_LEVELS` and
+/// `LEAF_TEXTURES` in `shaders/common/layout.wgsl`. Arrays of as many lie in memory, which a driver holds ready for all that a processor
+/// may follow at once.
+const FEW_LEVELS: usize = 12;
+const FEW_TEXTURES: u32 = 5;
 
 /// The kinds of BSDFs and of their textures that shaders of paths are written for, and whether they move the points of chains: what a
 /// scene does not have is left out, since it would cost registers, and time to compile.
@@ -36,8 +42,11 @@ impl Leaves {
     /// Points between which paths go, of which a replay follows how they move with these.
     const TRAILS: u32 = 8192;
 
+    /// A hierarchy of more levels than [`FEW_LEVELS`].
+    const DEEP: u32 = 16384;
+
     /// What shaders call them, in the order of their bits.
-    const NAMES: [&'static str; 14] = [
+    const NAMES: [&'static str; 15] = [
         "CONDUCTORS",
         "DIELECTRICS",
         "PLASTICS",
@@ -52,6 +61,7 @@ impl Leaves {
         "CHAINS",
         "MOTIONS",
         "TRAILS",
+        "DEEP",
     ];
     /// All of them.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
@@ -69,7 +79,16 @@ impl Leaves {
     }
 
     /// Those of a scene.
+    ///
+    /// # Panics
+    /// A leaf has more textures than shaders hold.
     pub fn of(bsdfs: &Bsdfs) -> Self {
+        let is_principled = |kind| matches!(kind, leaf::PRINCIPLED | leaf::PRINCIPLED_THIN);
+        let fits = |record: &LeafRecord| record.textures <= FEW_TEXTURES || is_principled(record.kind);
+        assert!(
+            bsdfs.leaves.iter().all(fits),
+            "shaders hold {FEW_TEXTURES} textures of a leaf"
+        );
         let kinds = bsdfs.leaves.iter().map(|record| match record.kind {
             leaf::NULL => Self::DISCRETE | Self::STRAIGHT,
             leaf::CONDUCTOR => Self::CONDUCTORS | Self::DISCRETE,
@@ -115,6 +134,11 @@ impl Leaves {
         Self(self.0 | Self::MOTIONS | Self::TRAILS)
     }
 
+    /// With a hierarchy of so many levels.
+    fn with_levels(self, levels: usize) -> Self {
+        Self(self.0 | if levels > FEW_LEVELS { Self::DEEP } else { 0 })
+    }
+
     /// What the preprocessor is told.
     pub(super) fn defines(self) -> impl Iterator<Item = &'static str> {
         let names = Self::NAMES.into_iter().enumerate();
@@ -126,11 +150,13 @@ impl Leaves {
             | Self::SOLIDS
             | Self::TANGENTS
             | Self::MOTIONS
-            | Self::TRAILS;
+            | Self::TRAILS
+            | Self::DEEP;
         let models = self.0 & !others != 0;
         let has = |any: u32| self.0 & any != 0;
         named
             .chain(models.then_some("MODELS"))
+            .chain(has(Self::PRINCIPLED | Self::PRINCIPLED_THIN).then_some("MANY_TEXTURES"))
             .chain(has(Self::CHAINS).then_some("ENVIRONMENT_SLOPES"))
             // What changes from point to point of a surface, and what depends on directions.
             .chain(has(Self::CHAINS | Self::TRAILS).then_some("MOVES"))
@@ -165,12 +191,13 @@ impl Contents {
         let PathScene { bsdfs, surfaces, .. } = paths;
         let bits = |kinds: &mut dyn Iterator<Item = u32>| kinds.fold(0, |all, kind| all | 1 << kind);
         let shapes_in_tree = has_shapes_in_tree(paths);
+        let leaves = Leaves::of(bsdfs).with_levels(paths.bvh.levels());
         Self {
             leaves: match (paths.attached, paths.rest.motions.is_empty()) {
-                (true, true) => Leaves::of(bsdfs).with_chains(),
-                (true, false) => Leaves::of(bsdfs).with_motions(),
-                (false, true) => Leaves::of(bsdfs),
-                (false, false) => Leaves::of(bsdfs).with_trails(),
+                (true, true) => leaves.with_chains(),
+                (true, false) => leaves.with_motions(),
+                (false, true) => leaves,
+                (false, false) => leaves.with_trails(),
             },
             bvh: has_hierarchy(paths),
             shapes_in_tree,
@@ -211,4 +238,19 @@ pub(super) fn has_shapes_in_tree(paths: &PathScene) -> bool {
 /// Whether rays are led by a hierarchy at all.
 pub(super) fn has_hierarchy(paths: &PathScene) -> bool {
     !paths.bvh.blocks.is_empty() || has_shapes_in_tree(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The twins of shaders, which this module alone sees.
+    #[test]
+    fn shaders_hold_as_many() {
+        let shader = include_str!("../../../shaders/common/layout.wgsl");
+        for (name, few) in [("MAX_LEVELS", FEW_LEVELS as u32), ("LEAF_TEXTURES", FEW_TEXTURES)] {
+            let declared = format!("const {name}: u32 = {few}u;");
+            assert!(shader.contains(&declared), "{declared}");
+        }
+    }
 }

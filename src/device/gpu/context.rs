@@ -1,6 +1,5 @@
 //! An open adapter: buffers, uploads, dispatches and downloads, and what went wrong with them.
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,13 +44,12 @@ pub(super) struct Pipeline {
     pub pipeline: wgpu::ComputePipeline,
 }
 
-/// One of the kernels that take turns at a piece of work.
+/// One of the kernels that take turns at a piece of work, with the buffers that it binds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn<'a> {
     pub pipeline: &'a Pipeline,
+    pub bound: &'a wgpu::BindGroup,
     pub groups: u32,
-    /// A buffer whose first two words are zero when it begins.
-    pub cleared: Option<&'a wgpu::Buffer>,
 }
 
 impl Context {
@@ -76,6 +74,8 @@ impl Context {
             required_features: features,
             required_limits: adapter.limits(),
             experimental_features,
+            // Blocks that are no larger than what they hold: buffers are few, and live as long as a scene.
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor)).map_err(|e| {
@@ -293,20 +293,20 @@ impl Context {
     }
 
     /// Runs kernels that take turns at one piece of work, as [`Context::dispatch`] runs one.
-    pub(super) fn dispatch_in_turn(&self, record: &[u8], buffers: &[(Binding, &wgpu::Buffer)], turns: &[Turn<'_>]) {
+    pub(super) fn dispatch_in_turn(&self, record: &[u8], turns: &[Turn<'_>]) {
         self.make_room_for_stamps(turns.len());
         self.queue.write_buffer(&self.work, 0, record);
-        let mut groups: HashMap<Kernel, wgpu::BindGroup> = HashMap::new();
         let mut encoder = self.device.create_command_encoder(&Default::default());
-        for turn in turns {
-            let kernel = turn.pipeline.kernel;
-            let group = groups
-                .entry(kernel)
-                .or_insert_with(|| self.bind_group(turn.pipeline, buffers, None));
-            if let Some(count) = turn.cleared {
-                encoder.clear_buffer(count, 0, Some(8));
+        if self.stopwatch.is_some() {
+            // Stamps are those of whole passes.
+            for turn in turns {
+                self.encode(&mut encoder, turn.pipeline, turn.bound, turn.groups);
             }
-            self.encode(&mut encoder, turn.pipeline, group, turn.groups);
+        } else {
+            let mut pass = encoder.begin_compute_pass(&Default::default());
+            for turn in turns {
+                self.encode_in(&mut pass, turn.pipeline, turn.bound, turn.groups);
+            }
         }
         self.queue.submit([encoder.finish()]);
     }
@@ -325,6 +325,10 @@ impl Context {
             label: None,
             timestamp_writes: self.stopwatch.as_ref().map(|watch| watch.stamp(pipeline.kernel)),
         });
+        self.encode_in(&mut pass, pipeline, group, groups);
+    }
+
+    fn encode_in(&self, pass: &mut wgpu::ComputePass<'_>, pipeline: &Pipeline, group: &wgpu::BindGroup, groups: u32) {
         pass.set_pipeline(&pipeline.pipeline);
         pass.set_bind_group(0, group, &[]);
         let [x, y] = self.fold(groups);
@@ -332,7 +336,7 @@ impl Context {
     }
 
     /// The buffers that a kernel binds, by their names.
-    fn bind_group(
+    pub(super) fn bind_group(
         &self,
         pipeline: &Pipeline,
         buffers: &[(Binding, &wgpu::Buffer)],

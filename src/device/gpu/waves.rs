@@ -6,9 +6,11 @@
 //! the next ones, the first walk takes them once more, by the same kernels, from the state that it had there. So a wave takes the same
 //! memory however long its paths are, and a replay follows them to the bit.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::adapters::AdapterSummary;
+use super::contents::has_hierarchy;
 use super::context::{Context, Turn};
 use super::paths::PathPasses;
 use super::pieces::DispatchSize;
@@ -27,23 +29,18 @@ const NEAREST_WORDS: u32 = 6;
 /// Those of them that make up the path's state, and those of what it has gathered.
 const STATE: Range<u32> = 0..37;
 const GATHERED: Range<u32> = 37..50;
-/// Words of a queue before its entries: their number, and that of the paths that go on.
-const QUEUE_HEAD: u64 = 2;
-/// The most bytes that a wave takes, which every adapter gives a shader.
+/// Words of a queue before its entries: their number, and that of the paths that go on, and that went on an edge ago.
+const QUEUE_HEAD: u64 = 3;
+/// The most bytes that waves take beside a queue, which every adapter gives a shader.
 const BYTES: u64 = 1 << 27;
 
-/// Whether the paths of a scene are followed in waves: they may meet triangles, and nothing happens to them but at surfaces that do
-/// not move.
+/// Whether the paths of a scene are followed in waves: nothing happens to them but at surfaces that do not move.
 pub(super) fn serve(scene: &PathScene, adapter: &AdapterSummary) -> bool {
     let settings = &scene.settings;
     let among_surfaces = scene.media.is_empty() && settings.surfaces_only == 1 && settings.hide_emitters == 0;
     let still = !scene.attached && scene.rest.motions.is_empty();
     let buffers = Kernel::ReplayPaths.other_buffers() + 2 * MAX_BANKS as u32;
-    !scene.bvh.blocks.is_empty()
-        && among_surfaces
-        && still
-        && settings.max_depth > 0
-        && adapter.max_storage_buffers >= buffers
+    among_surfaces && still && settings.max_depth > 0 && adapter.max_storage_buffers >= buffers
 }
 
 /// The buffers of a wave, as large as was needed so far.
@@ -110,7 +107,7 @@ impl Waves {
     /// # Errors
     /// The device was lost.
     fn paths_going_on(&self, context: &Context) -> Result<u32> {
-        let bytes = context.download(&self.queue, 4, 4)?;
+        let bytes = context.download(&self.queue, 8, 4)?;
         Ok(bytemuck::pod_read_unaligned(&bytes))
     }
 
@@ -130,6 +127,8 @@ impl Waves {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turns {
     has_replay: bool,
+    /// Whether there is a tree that is searched.
+    has_tree: bool,
     /// The most edges of a path.
     depth: u32,
 }
@@ -137,13 +136,21 @@ pub(super) struct Turns {
 impl Turns {
     /// All kernels.
     pub(super) fn kernels(self) -> Vec<Kernel> {
-        let mut kernels = vec![self.begin(), Kernel::MeetPaths, Kernel::SearchPaths, self.advance()];
-        if !self.has_replay {
-            kernels.push(Kernel::EndPaths);
-            return kernels;
-        }
-        kernels.extend([Kernel::BeginReplay, Kernel::ReplayPaths, Kernel::EndReplay]);
-        kernels
+        let ends = match self.has_replay {
+            true => &[Kernel::BeginReplay, Kernel::ReplayPaths, Kernel::EndReplay][..],
+            false => &[Kernel::EndPaths],
+        };
+        [self.begin()]
+            .into_iter()
+            .chain(self.edge())
+            .chain(ends.iter().copied())
+            .collect()
+    }
+
+    /// Those that take a path along an edge.
+    fn edge(self) -> impl Iterator<Item = Kernel> + Clone {
+        let search = self.has_tree.then_some(Kernel::SearchPaths);
+        [Kernel::MeetPaths].into_iter().chain(search).chain([self.advance()])
     }
 
     fn begin(self) -> Kernel {
@@ -168,7 +175,7 @@ impl Turns {
         }
     }
 
-    /// Words that are kept of a path.
+    /// Words that are kept of a path, without copies.
     fn words(self) -> u32 {
         WORDS + NEAREST_WORDS * self.places()
     }
@@ -178,13 +185,16 @@ impl Turns {
         self.has_replay && self.depth > KEPT_EDGES
     }
 
-    /// The most paths of a wave.
+    /// The most paths of a wave: where an adjoint's paths have copies, other walks leave room for these, so that all of a run has the
+    /// same memory at any depth.
     fn room(self) -> u32 {
-        let copies = match self.has_copies() {
-            true => 2 * STATE.end + GATHERED.end - GATHERED.start,
-            false => 0,
+        const LONG_PATH: u64 = (WORDS + NEAREST_WORDS * (KEPT_EDGES + 1)) as u64;
+        const COPIES: u64 = (2 * STATE.end + GATHERED.end - GATHERED.start) as u64;
+        let bytes = match self.depth > KEPT_EDGES {
+            true => BYTES * LONG_PATH / (LONG_PATH + COPIES),
+            false => BYTES,
         };
-        (BYTES / (4 * u64::from(self.words() + copies))) as u32
+        (bytes / (4 * u64::from(self.words()))) as u32
     }
 }
 
@@ -204,6 +214,7 @@ impl Gpu {
         };
         Some(Turns {
             has_replay,
+            has_tree: has_hierarchy(scene),
             depth: scene.settings.max_depth,
         })
     }
@@ -235,6 +246,16 @@ impl Gpu {
         Ok(())
     }
 
+    /// Binds what the kernels of a wave read and write.
+    fn bind_in_turn(&self, turns: Turns) -> HashMap<Kernel, wgpu::BindGroup> {
+        let buffers = self.ray_buffers();
+        let bind = |kernel| {
+            let pipeline = self.pipelines.get(kernel);
+            (kernel, self.context.bind_group(pipeline, &buffers, None))
+        };
+        turns.kernels().into_iter().map(bind).collect()
+    }
+
     /// Follows some samples of some pixels together.
     ///
     /// # Errors
@@ -261,7 +282,7 @@ impl Gpu {
             launch,
             paths,
             pixels: pixels.end - pixels.start,
-            buffers: self.ray_buffers(),
+            bound: self.bind_in_turn(turns),
         };
         wave.follow()
     }
@@ -275,7 +296,7 @@ struct Wave<'a> {
     launch: Launch,
     paths: u32,
     pixels: u32,
-    buffers: Vec<(Binding, &'a wgpu::Buffer)>,
+    bound: HashMap<Kernel, wgpu::BindGroup>,
 }
 
 impl Wave<'_> {
@@ -289,8 +310,8 @@ impl Wave<'_> {
             };
             Turn {
                 pipeline: self.gpu.pipelines.get(kernel),
+                bound: &self.bound[&kernel],
                 groups: invocations.div_ceil(RAY_GROUP),
-                cleared: (kernel == Kernel::MeetPaths).then_some(&self.waves.queue),
             }
         };
         let launch = Launch {
@@ -299,13 +320,12 @@ impl Wave<'_> {
         };
         let turns: Vec<Turn<'_>> = kernels.into_iter().map(turn).collect();
         let context = &self.gpu.context;
-        context.dispatch_in_turn(bytemuck::bytes_of(&launch), &self.buffers, &turns);
+        context.dispatch_in_turn(bytemuck::bytes_of(&launch), &turns);
     }
 
     /// Walks so many edges.
     fn walk(&self, first: u32, edges: u32) {
-        let edge = [Kernel::MeetPaths, Kernel::SearchPaths, self.turns.advance()];
-        self.take(first, (0..edges).flat_map(|_| edge));
+        self.take(first, (0..edges).flat_map(|_| self.turns.edge()));
     }
 
     /// Copies a path's state, or what it has gathered, to one of the copies, or back.

@@ -47,6 +47,18 @@ impl Bvh {
         size_of_val(&self.nodes[..]) + size_of_val(&self.blocks[..])
     }
 
+    /// Levels of nodes.
+    pub fn levels(&self) -> usize {
+        // Children stand behind their parents.
+        let mut levels = vec![1; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            for link in node.children.iter().filter(|link| *link & child::KIND == child::NODE) {
+                levels[(link & !child::KIND) as usize] = levels[at] + 1;
+            }
+        }
+        levels.into_iter().max().unwrap_or(0)
+    }
+
     /// Builds a hierarchy over triangles, given by their corners, and surfaces, given by their numbers and boxes. The
     /// same primitives give the same bits.
     ///

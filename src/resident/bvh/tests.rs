@@ -55,6 +55,7 @@ fn check(bvh: &Bvh, triangles: &[Triangle], surfaces: &[(u32, Corners)]) -> usiz
             }
         }
     }
+    assert_eq!(bvh.levels(), deepest);
     assert!(
         seen.iter().chain(&seen_surfaces).all(|&s| s == 1),
         "every primitive is in one leaf"
