@@ -9,8 +9,8 @@ An iteration renders the first sensor, takes the squared difference from 0.5, se
 files) and steps Adam; the first, which compiles, does not count. Both programs run in turn, three times each, and the fastest
 median of each is printed as a row of Markdown, with its processor time and the most memory that it took. `--exported` has
 Mitsuba read what `prbopt export` makes of the file, with its own roulette. `--noise N` also tells the variance of one gradient
-over N seeds, summed over the entries of the parameters, and its product with the processor time. The environment is that of
-measure.py.
+over N seeds, summed over the entries of the parameters, and its product with the processor time; `--gpu` has both programs compute on
+a GPU. The environment is that of measure.py.
 """
 
 import argparse
@@ -94,9 +94,9 @@ def variance(gradients):
     return [float(squares.mean()), np.percentile(squares[drawn].mean(axis=1), [2.5, 97.5]).tolist()]
 
 
-def measure_mitsuba(path, wanted, spp, seeds):
+def measure_mitsuba(path, wanted, spp, seeds, gpu):
     """Milliseconds of an iteration, of its processors and of its primal pass, the MiB that the process took, and the noise."""
-    mi.set_variant("llvm_ad_rgb")
+    mi.set_variant("cuda_ad_rgb" if gpu else "llvm_ad_rgb")
     scene, integrator = load(path)
     parameters = mi.traverse(scene)
     names = [traversed(parameters, one) for one in wanted]
@@ -125,15 +125,16 @@ def measure_mitsuba(path, wanted, spp, seeds):
 
 
 def bench(program, path, wanted, options):
-    command = [program, "bench", path, "--device", "cpu", "--json", *options]
+    command = [program, "bench", path, "--json", *options]
     command += [word for one in wanted for word in ("--parameter", one)]
     done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
 
-def measure_prbopt(program, path, wanted, spp, seeds, changes):
+def measure_prbopt(program, path, wanted, spp, seeds, changes, gpu):
     """The same of ours."""
     options = ["--spp", spp, "--spp-grad", spp, *changes]
+    options += ["--device", "gpu" if gpu else "cpu"]
     figures = bench(program, path, wanted, options)
     row = [figures[key] for key in ("iteration_ms", "processor_ms", "primal_ms", "peak_rss_mib")]
     if seeds:
@@ -150,12 +151,13 @@ def main():
     parser.add_argument("--noise", type=int, default=0, metavar="N")
     parser.add_argument("--runs", type=int, default=3, help="of either program in turn")
     parser.add_argument("--exported", action="store_true")
+    parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="with --exported")
     parser.add_argument("scene", type=Path)
     parser.add_argument("parameter", nargs="+")
     given = parser.parse_args()
     if given.prbopt is None:
-        print(json.dumps(measure_mitsuba(given.scene, given.parameter, given.spp, given.noise)))
+        print(json.dumps(measure_mitsuba(given.scene, given.parameter, given.spp, given.noise, given.gpu)))
         return
     if given.set and not given.exported:
         parser.error("--set changes what is exported: give --exported, too")
@@ -169,8 +171,10 @@ def main():
             subprocess.run([str(word) for word in export], check=True)
         for run in range(given.runs):
             seeds = 0 if run else given.noise
-            found["prbopt"].append(measure_prbopt(given.prbopt, given.scene, given.parameter, given.spp, seeds, changes))
+            ours = measure_prbopt(given.prbopt, given.scene, given.parameter, given.spp, seeds, changes, given.gpu)
+            found["prbopt"].append(ours)
             theirs_alone = [sys.executable, __file__, "--spp", given.spp, "--noise", seeds, theirs, *given.parameter]
+            theirs_alone += ["--gpu"] * given.gpu
             done = subprocess.run([str(word) for word in theirs_alone], check=True, capture_output=True, text=True)
             found["Mitsuba"].append(json.loads(done.stdout))
     print("| | iteration | of processors | primal | memory |" + " variance | variance × processors |" * (given.noise > 0))
