@@ -14,7 +14,7 @@ use crate::device::select::{self, DeviceChoice, Selection};
 use crate::device::{Device, scene_bytes};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::estimate::Estimate;
+use crate::optimize::estimate::{Estimate, waves_of_a_gpu};
 use crate::optimize::{RenderSettings, render_view};
 use crate::output::images::Picture;
 use crate::output::progress::bytes;
@@ -142,6 +142,7 @@ fn scene_report(scene: &Scene) -> Result<Value> {
         "iterations": rule.map(|o| o.iterations),
         "stages": rule.map(|o| o.stages.len() + 1),
         "memory_bytes": memory(scene)?,
+        "waves_of_a_gpu_bytes": rule.map(|settings| waves_of_a_gpu(scene, settings)).transpose()?.flatten(),
         "chain_of_a_gpu_invocation_bytes": chain(scene),
         "warnings": scene.warnings,
     }))

@@ -253,6 +253,11 @@ pub trait Device {
         2 * size_of::<[f32; 4]>() as u64 * u64::from(batch.pixels())
     }
 
+    /// Bytes that are kept of the paths at work beside that, with so many samples a pixel of the primal and of the adjoint pass.
+    fn path_bytes(&self, _resident: &Resident, _batch: &Batch, _spp: [u32; 2]) -> u64 {
+        0
+    }
+
     /// Takes over a scene and its parameters, with zero gradients and moments, and builds what depends on them.
     ///
     /// # Errors

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::select::{self, DeviceChoice};
 use super::{
-    ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term,
-    Work,
+    ArrayKind, Batch, Device, DeviceError, DeviceInfo, KernelTime, Keys, LossValue, Replacement, ReplayStats, Result,
+    Step, Term, Work,
 };
 use crate::cluster::Cluster;
 use crate::kernels::loss::Loss;
@@ -179,6 +179,18 @@ impl Device for Shared {
 
     fn image_bytes(&self, resident: &Resident, batch: &Batch, loss: Loss) -> u64 {
         self.device.image_bytes(resident, batch, loss)
+    }
+
+    fn path_bytes(&self, resident: &Resident, batch: &Batch, spp: [u32; 2]) -> u64 {
+        self.device.path_bytes(resident, batch, spp)
+    }
+
+    fn time_kernels(&mut self) -> Result<()> {
+        self.device.time_kernels()
+    }
+
+    fn kernel_times(&mut self) -> Result<Vec<KernelTime>> {
+        self.device.kernel_times()
     }
 
     /// Every rank loads what it has read itself.

@@ -6,10 +6,11 @@ use super::batch::Batches;
 use super::references;
 use super::stage::shape_after;
 use super::views::training_views;
+use crate::device::gpu::wave_bytes;
 use crate::device::{Batch, Device, parameter_bytes, scene_bytes};
 use crate::output::progress::bytes;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
-use crate::resident::Resident;
+use crate::resident::{Resident, Transport};
 use crate::scene::{Growth, Optimize, Scene, Stage};
 
 /// Bytes of the device's arrays at the finest resolution. What the samples of a radiance field leave for the sums of a CPU
@@ -25,6 +26,8 @@ pub struct Estimate {
     pub references: u64,
     /// Image and adjoint image of the largest batch.
     pub images: u64,
+    /// What is kept of the paths at work: [`Device::path_bytes`].
+    pub paths: u64,
 }
 
 impl Estimate {
@@ -44,6 +47,7 @@ impl Estimate {
             scene: scene_bytes(resident, params),
             references,
             images: device.image_bytes(resident, largest, settings.loss),
+            paths: device.path_bytes(resident, largest, most_samples(settings)),
         }
     }
 
@@ -55,9 +59,7 @@ impl Estimate {
         let (resident, params) = Resident::new(scene)?;
         let training = training_views(scene, &settings.references);
         let references = references::bytes(scene, &settings.references, &training);
-        // A run without a view to learn from is refused elsewhere.
-        let batches = Batches::new(settings.batch, &resident.sensors, training, settings.seed);
-        let largest = batches.map_or_else(|_| Batch::default(), |batches| batches.largest());
+        let largest = largest(&resident, settings, training);
         Ok(Self::new(device, &resident, &params, settings, references, &largest))
     }
 
@@ -68,16 +70,18 @@ impl Estimate {
             .saturating_add(self.scene)
             .saturating_add(self.references)
             .saturating_add(self.images)
+            .saturating_add(self.paths)
     }
 
     /// The estimate as a sentence.
     pub fn text(&self) -> String {
-        let [sums, scene] = [(self.sums, "sums"), (self.scene, "scene")].map(|(count, what)| match count {
+        let others = [(self.sums, "sums"), (self.scene, "scene"), (self.paths, "paths")];
+        let [sums, scene, paths] = others.map(|(count, what)| match count {
             0 => String::new(),
             count => format!(", {} {what}", bytes(count)),
         });
         format!(
-            "memory: about {} at the finest resolution ({} parameters with gradients and moments{sums}{scene}, {} references, \
+            "memory: about {} at the finest resolution ({} parameters with gradients and moments{sums}{scene}{paths}, {} references, \
              {} images)",
             bytes(self.total()),
             bytes(self.parameters),
@@ -85,6 +89,33 @@ impl Estimate {
             bytes(self.images)
         )
     }
+}
+
+/// Bytes of the waves in which a GPU follows the paths of a run, if it does.
+///
+/// # Errors
+/// The scene cannot be flattened.
+pub fn waves_of_a_gpu(scene: &Scene, settings: &Optimize) -> Result<Option<u64>> {
+    let (resident, _) = Resident::new(scene)?;
+    let Transport::Paths(paths) = &resident.transport else {
+        return Ok(None);
+    };
+    let largest = largest(&resident, settings, training_views(scene, &settings.references));
+    Ok(wave_bytes(paths, largest.pixels(), most_samples(settings)))
+}
+
+/// The largest batch of a run; none of one without a view to learn from, which is refused elsewhere.
+fn largest(resident: &Resident, settings: &Optimize, training: Vec<u32>) -> Batch {
+    let batches = Batches::new(settings.batch, &resident.sensors, training, settings.seed);
+    batches.map_or_else(|_| Batch::default(), |batches| batches.largest())
+}
+
+/// The most samples a pixel of primal and of adjoint passes, over all stages.
+fn most_samples(settings: &Optimize) -> [u32; 2] {
+    let stages = settings.stages.iter().map(|stage| [stage.spp, stage.spp_grad]);
+    stages.fold([settings.spp, settings.spp_grad], |most, spp| {
+        [0, 1].map(|pass: usize| most[pass].max(spp[pass]))
+    })
 }
 
 /// Shapes of all parameters at the finest resolution, once splats have grown to all that they will be, and whether each is
@@ -113,6 +144,7 @@ mod tests {
             scene: sums / 2,
             references: 3 << 10,
             images: 5 << 19,
+            paths: 0,
         };
         assert_eq!(estimate(1 << 20).total(), (23 << 20) + (3 << 10) + (6 << 19));
         assert_eq!(

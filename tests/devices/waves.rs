@@ -1,12 +1,16 @@
 //! Paths that a GPU follows in waves: those of the CPU and of one kernel, and to the bit the same however waves are cut.
 
+use std::path::Path;
+
 use prbopt::device::Device;
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::{DispatchSize, Options};
+use prbopt::device::gpu::{DispatchSize, Options, wave_bytes};
+use prbopt::resident::{Resident, Transport};
+use prbopt::scene;
 
 use super::gpu;
 use super::looked_at::{outcome, outcome_by};
-use super::worlds::compare;
+use super::worlds::{SPP, compare};
 
 /// Painted sheets and a ball under a panel that rays are tested against in turn, a sheet in its way, before this background. Roulette
 /// begins behind `rr_depth` edges.
@@ -136,4 +140,35 @@ fn kernels_are_timed_by_the_adapter() {
         times.iter().all(|time| time.ms >= 0.0) && times[0].ms > 0.0,
         "{times:?}"
     );
+}
+
+/// What `info` and runs tell of waves beforehand is what these add to all that a device holds.
+#[test]
+fn waves_take_what_was_told() {
+    let memory = |text: &str, waves| {
+        let options = Options {
+            waves,
+            ..Options::default()
+        };
+        gpu(options).map(|mut gpu| {
+            outcome(&mut gpu, text);
+            gpu.memory()
+        })
+    };
+    for max_depth in [4, 40] {
+        let text = text(max_depth, 3, SHELL);
+        let Some(together) = memory(&text, true) else { return };
+        let scene = scene::parse(&text, Path::new("waves.json")).expect("a sound scene");
+        let (resident, _) = Resident::new(&scene).expect("it is flattened");
+        let Transport::Paths(paths) = &resident.transport else {
+            panic!("paths among surfaces")
+        };
+        let told = wave_bytes(paths, 19 * 18, [SPP, SPP]).expect("waves serve it");
+        let alone = memory(&text, false).expect("the same adapter");
+        // Buffers of nothing have sixteen bytes, and others a multiple of that.
+        assert!(
+            (alone + told..alone + told + 128).contains(&together),
+            "{max_depth}: {alone} + {told}, {together}"
+        );
+    }
 }

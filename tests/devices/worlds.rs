@@ -22,7 +22,7 @@ use prbopt::transport::rays::random::Pass;
 use super::scenes::noise;
 use super::{gpu, keys};
 
-const SPP: u32 = 4;
+pub(super) const SPP: u32 = 4;
 const EDGE: u32 = 10;
 
 /// One scene and how it is differentiated.

@@ -27,6 +27,7 @@ use std::ops::Range;
 
 pub use adapters::{AdapterKind, AdapterSummary, Adapters};
 pub use pieces::DispatchSize;
+pub use waves::wave_bytes;
 
 use super::{
     ArrayKind, Batch, Device, DeviceError, DeviceInfo, KernelTime, Keys, LossValue, Replacement, ReplayStats, Result,
@@ -302,6 +303,15 @@ impl Device for Gpu {
         (0..plan.banks.len()).map(of_bank).sum()
     }
 
+    fn path_bytes(&self, resident: &Resident, batch: &Batch, spp: [u32; 2]) -> u64 {
+        match &resident.transport {
+            Transport::Paths(scene) if self.follows_in_waves(scene) => {
+                wave_bytes(scene, batch.pixels(), spp).unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
     fn load(&mut self, mut resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
         resident.place_views(&params);
         if let Transport::Paths(paths) = &resident.transport
@@ -358,8 +368,8 @@ impl Device for Gpu {
                     self.options.uniform_records,
                 )?;
                 self.pipelines.set_uniform_records(arrays.few_records.is_some());
-                let in_waves = self.options.waves && !self.pipelines.dialect.ray_queries;
-                let waves = (in_waves && waves::serve(&scene, &self.context.summary))
+                let waves = self
+                    .follows_in_waves(&scene)
                     .then(|| Waves::new(&self.context))
                     .transpose()?;
                 Passes::Paths(PathPasses { scene, arrays, waves })

@@ -34,13 +34,31 @@ const QUEUE_HEAD: u64 = 3;
 /// The most bytes that waves take beside a queue, which every adapter gives a shader.
 const BYTES: u64 = 1 << 27;
 
-/// Whether the paths of a scene are followed in waves: nothing happens to them but at surfaces that do not move.
-pub(super) fn serve(scene: &PathScene, adapter: &AdapterSummary) -> bool {
+/// Whether waves serve a scene: nothing happens to paths but at surfaces that do not move.
+fn serve(scene: &PathScene) -> bool {
     let settings = &scene.settings;
     let among_surfaces = scene.media.is_empty() && settings.surfaces_only == 1 && settings.hide_emitters == 0;
     let still = !scene.attached && scene.rest.motions.is_empty();
-    let buffers = Kernel::ReplayPaths.other_buffers() + 2 * MAX_BANKS as u32;
-    among_surfaces && still && settings.max_depth > 0 && adapter.max_storage_buffers >= buffers
+    among_surfaces && still && settings.max_depth > 0
+}
+
+/// Whether an adapter gives kernels as many buffers as waves need.
+fn has_buffers(adapter: &AdapterSummary) -> bool {
+    adapter.max_storage_buffers >= Kernel::ReplayPaths.other_buffers() + 2 * MAX_BANKS as u32
+}
+
+/// Bytes of the waves in which a GPU follows the paths of a scene, if it does, with so many pixels, and samples of each in primal and
+/// adjoint passes.
+pub fn wave_bytes(scene: &PathScene, pixels: u32, [spp, spp_grad]: [u32; 2]) -> Option<u64> {
+    let walk = |has_replay: bool, spp: u32| {
+        let turns = Turns::of(scene, has_replay);
+        let size = turns.size(None, spp);
+        turns.words_of(size.rays.min(pixels) * size.samples)
+    };
+    serve(scene).then(|| {
+        let [primal, adjoint] = [walk(false, spp), walk(true, spp_grad)];
+        4 * primal.iter().zip(&adjoint).map(|(a, b)| a.max(b)).sum::<u64>()
+    })
 }
 
 /// The buffers of a wave, as large as was needed so far.
@@ -74,20 +92,18 @@ impl Waves {
 
     /// Makes room for so many paths.
     fn fit(&mut self, context: &Context, paths: u32, turns: Turns) -> Result<()> {
-        let fit = |buffer: &mut wgpu::Buffer, name: &str, words: u64| -> Result<()> {
+        let [state, next, gathered] = &mut self.copies;
+        let buffers = [
+            (&mut self.paths, "wave"),
+            (&mut self.queue, "queue"),
+            (state, "state"),
+            (next, "next state"),
+            (gathered, "gathered"),
+        ];
+        for ((buffer, name), words) in buffers.into_iter().zip(turns.words_of(paths)) {
             if 4 * words > buffer.size() {
                 *buffer = context.storage(name, 4 * words)?;
             }
-            Ok(())
-        };
-        let words = |of_one: u32| u64::from(paths) * u64::from(of_one);
-        fit(&mut self.paths, "wave", words(turns.words()))?;
-        fit(&mut self.queue, "queue", QUEUE_HEAD + words(2))?;
-        if turns.has_copies() {
-            let [state, next, gathered] = &mut self.copies;
-            fit(state, "state", words(STATE.end - STATE.start))?;
-            fit(next, "next state", words(STATE.end - STATE.start))?;
-            fit(gathered, "gathered", words(GATHERED.end - GATHERED.start))?;
         }
         Ok(())
     }
@@ -134,6 +150,40 @@ pub(super) struct Turns {
 }
 
 impl Turns {
+    /// Those of a scene's primal pass, or of its adjoint.
+    fn of(scene: &PathScene, has_replay: bool) -> Self {
+        Self {
+            has_replay,
+            has_tree: has_hierarchy(scene),
+            depth: scene.settings.max_depth,
+        }
+    }
+
+    /// Words of the buffers of a wave of so many paths: what is kept of them, the queue, and the three copies.
+    fn words_of(self, paths: u32) -> [u64; 5] {
+        let of = |words: u32| u64::from(paths) * u64::from(words);
+        let [state, gathered] = match self.has_copies() {
+            true => [STATE, GATHERED].map(|range| of(range.end - range.start)),
+            false => [0; 2],
+        };
+        [of(self.words()), QUEUE_HEAD + of(2), state, state, gathered]
+    }
+
+    /// How a pass of `spp` samples a pixel is cut into waves: all samples of as many pixels as there is room for, or as many
+    /// samples of one.
+    fn size(self, wanted: Option<DispatchSize>, spp: u32) -> DispatchSize {
+        let room = self.room();
+        let wanted = wanted.unwrap_or(DispatchSize {
+            rays: room,
+            samples: room,
+        });
+        let samples = wanted.samples.min(spp).clamp(1, room);
+        DispatchSize {
+            rays: wanted.rays.min(room / samples),
+            samples,
+        }
+    }
+
     /// All kernels.
     pub(super) fn kernels(self) -> Vec<Kernel> {
         let ends = match self.has_replay {
@@ -199,6 +249,12 @@ impl Turns {
 }
 
 impl Gpu {
+    /// Whether the paths of a scene are followed in waves.
+    pub(super) fn follows_in_waves(&self, scene: &PathScene) -> bool {
+        let queries = self.options.ray_queries && has_hierarchy(scene);
+        self.options.waves && !queries && serve(scene) && has_buffers(&self.context.summary)
+    }
+
     /// What does the work of a kernel, if paths are followed in waves.
     pub(super) fn turns(&self, kernel: Kernel) -> Option<Turns> {
         let Passes::Paths(PathPasses {
@@ -207,31 +263,16 @@ impl Gpu {
         else {
             return None;
         };
-        let has_replay = match kernel {
-            Kernel::RenderPaths => false,
-            Kernel::BackpropagatePaths => true,
-            _ => return None,
-        };
-        Some(Turns {
-            has_replay,
-            has_tree: has_hierarchy(scene),
-            depth: scene.settings.max_depth,
-        })
+        match kernel {
+            Kernel::RenderPaths => Some(Turns::of(scene, false)),
+            Kernel::BackpropagatePaths => Some(Turns::of(scene, true)),
+            _ => None,
+        }
     }
 
-    /// How a pass of `spp` samples a pixel is cut into waves: all samples of as many pixels as there is room for, or as many
-    /// samples of one.
+    /// How a pass of `spp` samples a pixel is cut into waves.
     pub(super) fn wave_size(&self, turns: Turns, spp: u32) -> DispatchSize {
-        let room = turns.room();
-        let wanted = self.options.dispatch_size.unwrap_or(DispatchSize {
-            rays: room,
-            samples: room,
-        });
-        let samples = wanted.samples.min(spp).clamp(1, room);
-        DispatchSize {
-            rays: wanted.rays.min(room / samples),
-            samples,
-        }
+        turns.size(self.options.dispatch_size, spp)
     }
 
     /// Makes room for the waves of a pass.
