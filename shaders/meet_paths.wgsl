@@ -6,7 +6,7 @@
 #import bind/wave
 #import transport/scene/shape
 
-// How many rays of the workgroup are listed, and where; how many of its paths go on.
+// How many rays of the workgroup are listed, and where; how many of its paths go on or wait.
 var<workgroup> listed_count: atomic<u32>;
 var<workgroup> path_count: atomic<u32>;
 var<workgroup> listed_at: u32;

@@ -25,7 +25,7 @@ const WAVE_NUMBERS: u32 = 29u;
 const WAVE_WEIGHT: u32 = 33u;
 // What the shadow ray brings if nothing stands in its way.
 const WAVE_WAITING: u32 = 34u;
-// What it has gathered, or of a replay what is still to come, in an adjoint with what numbers leave out and without a factor of zero.
+// The fields `radiance` of a path, and in an adjoint `radiance_low` and `radiance_but_zero`.
 const WAVE_RADIANCE: u32 = 37u;
 const WAVE_RADIANCE_LOW: u32 = 40u;
 const WAVE_BUT_ZERO: u32 = 43u;

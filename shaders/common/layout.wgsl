@@ -288,11 +288,11 @@ const BSDF_NULL: u32 = 2u;
 const BSDF_VARIES: u32 = 4u;
 const BSDF_ANISOTROPIC: u32 = 8u;
 
-// Most textures of a leaf.
+// Most textures of a leaf: those of a principled BSDF, or where a scene has none, of a rough conductor or dielectric. Arrays of so many
+// lie in memory, which a driver holds ready for all invocations that a GPU may follow at once.
 #ifdef MANY_TEXTURES
 const LEAF_TEXTURES: u32 = 12u;
 #else
-// Those of principled BSDFs have more: arrays of them lie in memory.
 const LEAF_TEXTURES: u32 = 5u;
 #endif
 
@@ -742,7 +742,7 @@ struct Block {
 // Vertices that a chain of smooth glass and mirrors may have.
 const CHAIN_VERTICES: u32 = 16u;
 
-// Depth of the deepest BVH.
+// Levels of the deepest BVH, or where a scene's has no more, of most.
 #ifdef DEEP
 const MAX_LEVELS: u32 = 40u;
 #else

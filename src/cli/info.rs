@@ -14,7 +14,7 @@ use crate::device::select::{self, DeviceChoice, Selection};
 use crate::device::{Device, scene_bytes};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::estimate::{Estimate, waves_of_a_gpu};
+use crate::optimize::estimate::Estimate;
 use crate::optimize::{RenderSettings, render_view};
 use crate::output::images::Picture;
 use crate::output::progress::bytes;
@@ -119,6 +119,7 @@ fn scene_report(scene: &Scene) -> Result<Value> {
         .iter()
         .map(|i| (i.name.clone(), json!(world.groups[i.group].path)));
     let rule = scene.optimize.as_ref();
+    let (memory, waves) = memory(scene)?;
     Ok(json!({
         "scene": scene.path,
         "bounds": extent.map(|e| json!({ "low": e.low.to_array(), "high": e.high.to_array() })),
@@ -141,8 +142,8 @@ fn scene_report(scene: &Scene) -> Result<Value> {
         "parameters": parameters,
         "iterations": rule.map(|o| o.iterations),
         "stages": rule.map(|o| o.stages.len() + 1),
-        "memory_bytes": memory(scene)?,
-        "waves_of_a_gpu_bytes": rule.map(|settings| waves_of_a_gpu(scene, settings)).transpose()?.flatten(),
+        "memory_bytes": memory,
+        "waves_of_a_gpu_bytes": waves,
         "chain_of_a_gpu_invocation_bytes": chain(scene),
         "warnings": scene.warnings,
     }))
@@ -246,14 +247,16 @@ fn views(scene: &Scene) -> Value {
     Value::Object(sizes.collect())
 }
 
-/// Bytes of all that a run keeps on a CPU at its finest resolution; of the values and the scene if nothing is optimised.
-fn memory(scene: &Scene) -> Result<u64> {
+/// Bytes of all that a run keeps on a CPU at its finest resolution; of the values and the scene if nothing is optimised. Beside it those
+/// of the waves in which a GPU would follow a run's paths, if it did.
+fn memory(scene: &Scene) -> Result<(u64, Option<u64>)> {
     if let Some(settings) = &scene.optimize {
-        return Ok(Estimate::of_scene(scene, settings, &Cpu::open()?)?.total());
+        let (estimate, waves) = Estimate::of_scene(scene, settings, &Cpu::open()?)?;
+        return Ok((estimate.total(), waves));
     }
     let (resident, params) = Resident::new(scene)?;
     let values: usize = params.parameters.iter().map(|p| p.values.len()).sum();
-    Ok(4 * values as u64 + scene_bytes(&resident, &params))
+    Ok((4 * values as u64 + scene_bytes(&resident, &params), None))
 }
 
 /// What a path keeps in a GPU's memory beside it, for as long as the path is at work, if it keeps a chain.

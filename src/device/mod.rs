@@ -389,7 +389,7 @@ pub trait Device {
         )))
     }
 
-    /// The kernels of which the time was kept, and what they took in all so far, the longest first.
+    /// The kernels of which the time was kept, and what they took in all so far.
     ///
     /// # Errors
     /// The device was lost.

@@ -1,5 +1,7 @@
 //! Which device a run takes.
 
+use std::ffi::OsStr;
+
 use super::cpu::Cpu;
 use super::gpu::{Adapters, Gpu, Options};
 use super::{Device, DeviceError, Result};
@@ -63,11 +65,27 @@ pub fn open(choice: &DeviceChoice, cluster: Cluster) -> Result<Box<dyn Device + 
                 deterministic: choice.deterministic,
                 precise: true,
                 ray_queries: choice.ray_queries,
-                waves: std::env::var_os(WAVES_VARIABLE).is_none_or(|wanted| wanted != "0"),
+                waves: are_waves_wanted(std::env::var_os(WAVES_VARIABLE).as_deref())?,
                 ..Options::default()
             };
             Ok(Box::new(Gpu::open(&adapters, index, options)?.shared_by(cluster)))
         }
+    }
+}
+
+/// Whether a GPU may follow paths in waves, by the variable's value.
+///
+/// # Errors
+/// It is neither 0 nor 1.
+fn are_waves_wanted(value: Option<&OsStr>) -> Result<bool> {
+    match value {
+        None => Ok(true),
+        Some(value) if value == "1" => Ok(true),
+        Some(value) if value == "0" => Ok(false),
+        Some(other) => Err(DeviceError::Unavailable(format!(
+            "{WAVES_VARIABLE} is `{}`; set it to 0, for measurements of paths in one kernel, or leave it out",
+            other.display()
+        ))),
     }
 }
 
@@ -182,6 +200,17 @@ mod tests {
             ..DeviceChoice::default()
         };
         select(&choice, adapters, 0).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn waves_are_wanted_unless_they_are_not() {
+        let wanted = |value: Option<&str>| are_waves_wanted(value.map(OsStr::new)).map_err(|e| e.to_string());
+        assert_eq!(
+            [wanted(None), wanted(Some("1")), wanted(Some("0"))],
+            [Ok(true), Ok(true), Ok(false)]
+        );
+        let error = wanted(Some("no")).expect_err("no number");
+        assert!(error.contains("PRBOPT_WAVES is `no`; set it to 0"), "{error}");
     }
 
     #[test]

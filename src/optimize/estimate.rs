@@ -52,15 +52,23 @@ impl Estimate {
     }
 
     /// The same of a scene whose references are neither read nor rendered: photographs for coded films count as having eight bits.
+    /// Beside it the bytes of the waves in which a GPU would follow the run's paths, if it did.
     ///
     /// # Errors
     /// The scene cannot be flattened.
-    pub fn of_scene(scene: &Scene, settings: &Optimize, device: &dyn Device) -> Result<Self> {
+    pub fn of_scene(scene: &Scene, settings: &Optimize, device: &dyn Device) -> Result<(Self, Option<u64>)> {
         let (resident, params) = Resident::new(scene)?;
         let training = training_views(scene, &settings.references);
         let references = references::bytes(scene, &settings.references, &training);
-        let largest = largest(&resident, settings, training);
-        Ok(Self::new(device, &resident, &params, settings, references, &largest))
+        // A run without a view to learn from is refused elsewhere.
+        let batches = Batches::new(settings.batch, &resident.sensors, training, settings.seed);
+        let largest = batches.map_or_else(|_| Batch::default(), |batches| batches.largest());
+        let waves = match &resident.transport {
+            Transport::Paths(paths) => wave_bytes(paths, largest.pixels(), most_samples(settings)),
+            _ => None,
+        };
+        let estimate = Self::new(device, &resident, &params, settings, references, &largest);
+        Ok((estimate, waves))
     }
 
     /// The total.
@@ -89,25 +97,6 @@ impl Estimate {
             bytes(self.images)
         )
     }
-}
-
-/// Bytes of the waves in which a GPU follows the paths of a run, if it does.
-///
-/// # Errors
-/// The scene cannot be flattened.
-pub fn waves_of_a_gpu(scene: &Scene, settings: &Optimize) -> Result<Option<u64>> {
-    let (resident, _) = Resident::new(scene)?;
-    let Transport::Paths(paths) = &resident.transport else {
-        return Ok(None);
-    };
-    let largest = largest(&resident, settings, training_views(scene, &settings.references));
-    Ok(wave_bytes(paths, largest.pixels(), most_samples(settings)))
-}
-
-/// The largest batch of a run; none of one without a view to learn from, which is refused elsewhere.
-fn largest(resident: &Resident, settings: &Optimize, training: Vec<u32>) -> Batch {
-    let batches = Batches::new(settings.batch, &resident.sensors, training, settings.seed);
-    batches.map_or_else(|_| Batch::default(), |batches| batches.largest())
 }
 
 /// The most samples a pixel of primal and of adjoint passes, over all stages.

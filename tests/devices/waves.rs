@@ -50,12 +50,12 @@ fn waves_are_the_paths_of_the_cpu() {
     }
 }
 
-/// Beyond the edges of which a wave keeps what they met, a replay searches again, and for its shadow rays; whatever the depth, a wave takes
-/// the same memory; and paths that may go on for ever end where none is left.
+/// Beyond the edges of which a wave keeps what they met, walks are taken once more before they are replayed; paths that may go on for ever end
+/// where none is left.
 #[test]
 fn waves_follow_long_paths() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
-    for (max_depth, rr_depth) in [(16, 100), (17, 100), (40, 100), (-1, 3)] {
+    for (max_depth, rr_depth) in [(16, 100), (17, 100), (32, 100), (33, 100), (40, 100), (-1, 3)] {
         let text = text(max_depth, rr_depth, SHELL);
         let (cpu, gpu) = (outcome(&mut Cpu::new(), &text), outcome(&mut gpu, &text));
         compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{max_depth} edges: {e}"));
@@ -88,30 +88,54 @@ fn gradients_are_the_same_whatever_of_the_sky_is_sought() {
     }
 }
 
+/// A channel that meets more surfaces which reflect nothing of it than a byte counts stays dark, and leaves the others alone.
 #[test]
-fn waves_do_not_depend_on_how_they_are_cut() {
-    let run = |waves, dispatch_size| {
-        let options = Options {
-            deterministic: true,
-            waves,
-            dispatch_size,
-            ..Options::default()
-        };
-        gpu(options).map(|mut gpu| outcome(&mut gpu, &text(4, 3, "")))
-    };
-    let Some(whole) = run(true, None) else { return };
-    let cut = run(true, Some(DispatchSize { rays: 77, samples: 3 }));
-    assert!(cut.as_ref() == Some(&whole), "other bits");
-    let one_kernel = run(false, None).expect("the same adapter");
-    // Compilers may fuse other operations where other kernels do them.
-    compare(&whole, &one_kernel).unwrap_or_else(|e| panic!("{e}"));
+fn zero_factors_of_long_paths_are_not_forgotten() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    // A ball from within, which shines in all channels and reflects two of them.
+    let text = r#"{"integrator": {"type": "prb", "max_depth": 300, "rr_depth": 1000},
+        "shell": {"type": "sphere", "flip_normals": true, "bsdf": {"type": "diffuse", "reflectance": [1, 0, 1]},
+            "emitter": {"type": "area", "radiance": [0.01, 1, 0.01]}},
+        "camera": {"type": "perspective", "film": {"type": "hdrfilm", "width": 8, "height": 8}}}"#;
+    let (cpu, gpu) = (outcome(&mut Cpu::new(), text), outcome(&mut gpu, text));
+    // Rounding sends paths of so many edges other ways, but what they bring hardly depends on their way: sums are held, of which a count
+    // that overflows would change several by half or more.
+    for ((name, cpu), (_, gpu)) in cpu.iter().zip(&gpu) {
+        let sums: [f64; 2] = [cpu, gpu].map(|values| values.iter().map(|v| f64::from(*v)).sum());
+        assert!((sums[1] / sums[0] - 1.0).abs() < 0.03, "{name}: {sums:?}");
+    }
 }
 
-/// Every kernel that an iteration starts is timed by the adapter's clock, each as often as it is started, and nothing before that is asked
-/// for.
+#[test]
+fn waves_do_not_depend_on_how_they_are_cut() {
+    for (max_depth, shell) in [(4, ""), (40, SHELL)] {
+        let run = |waves, dispatch_size| {
+            let options = Options {
+                deterministic: true,
+                waves,
+                dispatch_size,
+                ..Options::default()
+            };
+            gpu(options).map(|mut gpu| outcome(&mut gpu, &text(max_depth, 3, shell)))
+        };
+        let Some(whole) = run(true, None) else { return };
+        let cut = run(true, Some(DispatchSize { rays: 77, samples: 3 }));
+        assert!(cut.as_ref() == Some(&whole), "other bits");
+        let one_kernel = run(false, None).expect("the same adapter");
+        // Compilers may fuse other operations where other kernels do them.
+        compare(&whole, &one_kernel).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+/// Every kernel that an iteration starts is timed by the adapter's clock, each as often as it is started, also where they are more than a set of
+/// stamps holds, and nothing before that is asked for.
 #[test]
 fn kernels_are_timed_by_the_adapter() {
-    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let options = Options {
+        dispatch_size: Some(DispatchSize { rays: 9, samples: 1 }),
+        ..Options::default()
+    };
+    let Some(mut gpu) = gpu(options) else { return };
     outcome(&mut gpu, &text(4, 3, ""));
     assert!(gpu.kernel_times().expect("no times").is_empty());
     gpu.time_kernels().expect("Mesa's driver has a clock");
@@ -136,10 +160,8 @@ fn kernels_are_timed_by_the_adapter() {
         dispatches("MeetPaths"),
         dispatches("AdvancePaths") + dispatches("AdvanceAdjoint")
     );
-    assert!(
-        times.iter().all(|time| time.ms >= 0.0) && times[0].ms > 0.0,
-        "{times:?}"
-    );
+    let all: u32 = times.iter().map(|time| time.dispatches).sum();
+    assert!(all > 2048 && times.iter().all(|time| time.ms > 0.0), "{all}: {times:?}");
 }
 
 /// What `info` and runs tell of waves beforehand is what these add to all that a device holds.

@@ -51,7 +51,8 @@ fn keep_path(at: u32, path: ptr<function, Path>, sampler: Sampler, goes_on: u32)
         | (sampler.used << USED_AT)
         | ((*path).depth << DEPTH_AT);
     wave_keep(at, WAVE_FLAGS, flags);
-    let zeros = ((*path).zeros << vec3u(0u, 8u, 16u)) | (min(deferred.zeros, vec3u(2u)) << WAITING_ZEROS);
+    // Whether there are none, one or more is all that is asked of a channel's factors of zero; long paths have many.
+    let zeros = (min((*path).zeros, vec3u(2u)) << vec3u(0u, 8u, 16u)) | (min(deferred.zeros, vec3u(2u)) << WAITING_ZEROS);
     wave_keep(at, WAVE_ZEROS, zeros.x | zeros.y | zeros.z);
     if goes_on == 0u {
         return;

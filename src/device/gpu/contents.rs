@@ -12,8 +12,8 @@ use crate::resident::{Resident, Transport};
 const FEW_LEVELS: usize = 12;
 const FEW_TEXTURES: u32 = 5;
 
-/// The kinds of BSDFs and of their textures that shaders of paths are written for, and whether they move the points of chains: what a
-/// scene does not have is left out, since it would cost registers, and time to compile.
+/// The kinds of BSDFs and of their textures that shaders of paths are written for, whether they move the points of chains, and whether the
+/// hierarchy is deep: what a scene does not have is left out, since it would cost registers, and time to compile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leaves(u32);
 
@@ -242,7 +242,12 @@ pub(super) fn has_hierarchy(paths: &PathScene) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use bytemuck::Zeroable;
+
     use super::*;
+    use crate::resident::layout::{NodeRecord, WIDTH, child};
 
     /// The twins of shaders, which this module alone sees.
     #[test]
@@ -252,5 +257,32 @@ mod tests {
             let declared = format!("const {name}: u32 = {few}u;");
             assert!(shader.contains(&declared), "{declared}");
         }
+    }
+
+    /// A chain of nodes, each the first child of the one before.
+    #[test]
+    fn the_levels_of_a_hierarchy_are_followed() {
+        let of_levels = |levels: usize| {
+            let text = r#"{"integrator": {"type": "path"}, "ball": {"type": "sphere"}}"#;
+            let scene = crate::scene::parse(text, Path::new("ball.json")).expect("a sound scene");
+            let (mut resident, _) = Resident::new(&scene).expect("it is flattened");
+            let Transport::Paths(paths) = &mut resident.transport else {
+                panic!("paths among surfaces")
+            };
+            let nodes = &mut paths.bvh.nodes;
+            *nodes = vec![NodeRecord::zeroed(); levels];
+            for (at, node) in nodes.iter_mut().enumerate() {
+                node.children = [NONE; WIDTH];
+                if at + 1 < levels {
+                    node.children[0] = child::NODE | (at as u32 + 1);
+                }
+            }
+            let defines: Vec<_> = Contents::of(&resident).leaves.defines().collect();
+            defines.contains(&"DEEP")
+        };
+        assert_eq!(
+            [0, 1, FEW_LEVELS, FEW_LEVELS + 1].map(of_levels),
+            [false, false, false, true]
+        );
     }
 }

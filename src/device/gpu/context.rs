@@ -74,7 +74,7 @@ impl Context {
             required_features: features,
             required_limits: adapter.limits(),
             experimental_features,
-            // Blocks that are no larger than what they hold: buffers are few, and live as long as a scene.
+            // Small blocks: buffers are few, and live as long as a scene, so that of large ones much would be left unused.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()
         };
@@ -311,12 +311,13 @@ impl Context {
         self.queue.submit([encoder.finish()]);
     }
 
-    /// Reads stamps where the next dispatches would have no room for theirs. A device that was lost by then says so at its next check.
+    /// Reads stamps where the next dispatches would have no room for theirs. What goes wrong is told by the next check.
     fn make_room_for_stamps(&self, dispatches: usize) {
         if let Some(watch) = &self.stopwatch
             && !watch.has_room(dispatches)
+            && let Err(e) = watch.read(self)
         {
-            let _ = watch.read(self);
+            lock(&self.faults).error.get_or_insert(e.to_string());
         }
     }
 

@@ -71,7 +71,7 @@ pub struct Options {
     pub subgroups: bool,
     /// Have the adapter find what rays meet, by a hierarchy and tests of its own, whose rounding is not ours.
     pub ray_queries: bool,
-    /// Follow paths among surfaces and triangles in waves, in kernels that take turns, where that can be done.
+    /// Follow paths among surfaces that stand still in waves, in kernels that take turns.
     pub waves: bool,
     /// Let a software adapter read the records that a scene has few of from a uniform buffer.
     pub uniform_records: bool,

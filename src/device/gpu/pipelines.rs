@@ -149,7 +149,7 @@ impl Pipelines {
             label: Some(kernel.entry()),
             source: wgpu::ShaderSource::Wgsl(composed.text.into()),
         };
-        let module = if self.embedded || std::env::var_os("PRBOPT_X_TRUST").is_some() {
+        let module = if self.embedded {
             // SAFETY: the shaders index buffers by places that are clamped to their arrays' sizes, which the host has
             // uploaded beside arrays of just these sizes; every loop counts towards a bound, goes on along a ray, goes
             // down a tree, or ends by Russian roulette; divisors are sizes, which are never zero where they are divided

@@ -29,10 +29,10 @@ struct State {
 }
 
 impl Stopwatch {
-    /// One that has timed nothing.
+    /// One that has timed nothing; none where the adapter has no clock.
     ///
     /// # Errors
-    /// There is not enough memory, or the adapter has no clock: `None`.
+    /// There is not enough memory.
     pub(super) fn new(context: &Context) -> Result<Option<Self>> {
         use wgpu::BufferUsages as U;
         if !context.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
@@ -94,18 +94,13 @@ impl Stopwatch {
         Ok(())
     }
 
-    /// What kernels took in all, the longest first.
+    /// What kernels took in all.
     pub(super) fn times(&self) -> Vec<KernelTime> {
-        let spent = &lock(&self.state).spent;
-        let mut times: Vec<KernelTime> = spent
-            .iter()
-            .map(|(kernel, (dispatches, ticks))| KernelTime {
-                kernel: format!("{kernel:?}"),
-                dispatches: *dispatches,
-                ms: *ticks as f64 * self.tick * 1e-6,
-            })
-            .collect();
-        times.sort_by(|a, b| b.ms.total_cmp(&a.ms));
-        times
+        let time = |(kernel, (dispatches, ticks)): (&Kernel, &(u32, u64))| KernelTime {
+            kernel: format!("{kernel:?}"),
+            dispatches: *dispatches,
+            ms: *ticks as f64 * self.tick * 1e-6,
+        };
+        lock(&self.state).spent.iter().map(time).collect()
     }
 }

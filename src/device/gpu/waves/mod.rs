@@ -1,0 +1,186 @@
+//! Waves: paths that are followed together, an edge at a time, by kernels that take turns.
+//!
+//! A walk in one kernel has the registers of all that may happen along it, and while some of its rays search the tree of
+//! triangles, others of their warp wait. Here the search is a kernel of its own, over the rays that may meet a triangle, and the
+//! replay of an adjoint looks up what the first walk has met. Of long paths it knows sixteen edges at a time: before it replays
+//! the next ones, the first walk takes them once more, by the same kernels, from the state that it had there. So a wave takes the same
+//! memory however long its paths are, and a replay follows them to the bit.
+
+mod follow;
+mod turns;
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::contents::has_hierarchy;
+use super::context::Context;
+use super::paths::PathPasses;
+use super::pieces::DispatchSize;
+use super::records::{Launch, RAY_GROUP};
+use super::shaders::{Binding, Kernel};
+use super::{Gpu, Passes};
+use crate::device::Result;
+use crate::resident::paths::PathScene;
+use follow::Wave;
+pub(super) use turns::Turns;
+use turns::suits;
+pub use turns::wave_bytes;
+
+/// The buffers of a wave, as large as was needed so far.
+#[derive(Debug)]
+pub(super) struct Waves {
+    paths: wgpu::Buffer,
+    /// Of long paths: the state where the next edges begin that are to be replayed, the state where those behind them begin, and what
+    /// the replay has left.
+    copies: [wgpu::Buffer; 3],
+    /// The number of rays that the tree is searched for, that of the paths that go on, and which rays they are: at most two of each
+    /// path.
+    queue: wgpu::Buffer,
+}
+
+impl Waves {
+    /// Without room for paths.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn new(context: &Context) -> Result<Self> {
+        Ok(Self {
+            paths: context.storage("wave", 0)?,
+            copies: [
+                context.storage("state", 0)?,
+                context.storage("next state", 0)?,
+                context.storage("gathered", 0)?,
+            ],
+            queue: context.storage("queue", 0)?,
+        })
+    }
+
+    /// Makes room for so many paths.
+    fn fit(&mut self, context: &Context, paths: u32, turns: Turns) -> Result<()> {
+        let [state, next, gathered] = &mut self.copies;
+        let buffers = [
+            (&mut self.paths, "wave"),
+            (&mut self.queue, "queue"),
+            (state, "state"),
+            (next, "next state"),
+            (gathered, "gathered"),
+        ];
+        for ((buffer, name), words) in buffers.into_iter().zip(turns.words_of(paths)) {
+            if 4 * words > buffer.size() {
+                *buffer = context.storage(name, 4 * words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies these words of all paths, to a buffer of their own or back.
+    fn copy(&self, context: &Context, paths: u32, words: Range<u32>, copy: usize, back: bool) {
+        let bytes = |words: u32| 4 * u64::from(words) * u64::from(paths);
+        let (at, length) = (bytes(words.start), bytes(words.end - words.start));
+        match back {
+            false => context.copy(&self.paths, at, &self.copies[copy], 0, length),
+            true => context.copy(&self.copies[copy], 0, &self.paths, at, length),
+        }
+    }
+
+    /// How many paths went on or waited when the last of their rays were tested.
+    ///
+    /// # Errors
+    /// The device was lost.
+    fn paths_going_on(&self, context: &Context) -> Result<u32> {
+        let bytes = context.download(&self.queue, 8, 4)?;
+        Ok(bytemuck::pod_read_unaligned(&bytes))
+    }
+
+    /// What kernels call them.
+    pub(super) fn buffers(&self) -> [(Binding, &wgpu::Buffer); 2] {
+        [(Binding::Wave, &self.paths), (Binding::Queue, &self.queue)]
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        let all = self.copies.iter().chain([&self.paths, &self.queue]);
+        all.map(wgpu::Buffer::size).sum()
+    }
+}
+
+impl Gpu {
+    /// Whether the paths of a scene are followed in waves.
+    pub(super) fn follows_in_waves(&self, scene: &PathScene) -> bool {
+        let queries = self.options.ray_queries && has_hierarchy(scene);
+        self.options.waves && !queries && suits(scene)
+    }
+
+    /// What does the work of a kernel, if paths are followed in waves.
+    pub(super) fn turns(&self, kernel: Kernel) -> Option<Turns> {
+        let Passes::Paths(PathPasses {
+            scene, waves: Some(_), ..
+        }) = &self.passes
+        else {
+            return None;
+        };
+        match kernel {
+            Kernel::RenderPaths => Some(Turns::of(scene, false)),
+            Kernel::BackpropagatePaths => Some(Turns::of(scene, true)),
+            _ => None,
+        }
+    }
+
+    /// How a pass of `spp` samples a pixel is cut into waves.
+    pub(super) fn wave_size(&self, turns: Turns, spp: u32) -> DispatchSize {
+        turns.size(self.options.dispatch_size, spp)
+    }
+
+    /// Makes room for the waves of a pass.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn fit_wave(&mut self, turns: Turns, pixels: u32, spp: u32) -> Result<()> {
+        let size = self.wave_size(turns, spp);
+        if let Passes::Paths(PathPasses { waves: Some(waves), .. }) = &mut self.passes {
+            waves.fit(&self.context, size.rays.min(pixels) * size.samples, turns)?;
+        }
+        Ok(())
+    }
+
+    /// Binds what the kernels of a wave read and write.
+    fn bind_in_turn(&self, turns: Turns) -> HashMap<Kernel, wgpu::BindGroup> {
+        let buffers = self.ray_buffers();
+        let bind = |kernel| {
+            let pipeline = self.pipelines.get(kernel);
+            (kernel, self.context.bind_group(pipeline, &buffers, None))
+        };
+        turns.kernels().into_iter().map(bind).collect()
+    }
+
+    /// Follows some samples of some pixels together.
+    ///
+    /// # Errors
+    /// The device was lost.
+    pub(super) fn over_wave(
+        &self,
+        turns: Turns,
+        mut launch: Launch,
+        pixels: Range<u32>,
+        samples: Range<u32>,
+    ) -> Result<()> {
+        let Passes::Paths(PathPasses { waves: Some(waves), .. }) = &self.passes else {
+            return Ok(());
+        };
+        (launch.first_pixel, launch.last_pixel) = (pixels.start, pixels.end);
+        (launch.first_sample, launch.last_sample) = (samples.start, samples.end);
+        launch.wave_places = turns.places();
+        let paths = (pixels.end - pixels.start) * (samples.end - samples.start);
+        launch.groups_x = self.context.fold(paths.div_ceil(RAY_GROUP))[0];
+        let wave = Wave {
+            gpu: self,
+            waves,
+            turns,
+            launch,
+            paths,
+            pixels: pixels.end - pixels.start,
+            bound: self.bind_in_turn(turns),
+        };
+        wave.follow()
+    }
+}
