@@ -10,7 +10,8 @@ files) and steps Adam; the first, which compiles, does not count. Both programs 
 median of each is printed as a row of Markdown, with its processor time and the most memory that it took. `--exported` has
 Mitsuba read what `prbopt export` makes of the file, with its own roulette. `--noise N` also tells the variance of one gradient
 over N seeds, summed over the entries of the parameters, and its product with the processor time; `--gpu` has both programs compute on
-a GPU. The environment is that of measure.py.
+a GPU of NVIDIA's, and also tells the most of its memory that is taken meanwhile, which must be at work for nobody else. The environment
+is that of measure.py.
 """
 
 import argparse
@@ -124,6 +125,19 @@ def measure_mitsuba(path, wanted, spp, seeds, gpu):
     return columns + (variance(gradients) if seeds else [])
 
 
+class GpuMemory:
+    """Asks nvidia-smi every 40 ms how many MiB are taken, for as long as something is at work; `most` is the answer."""
+
+    def __enter__(self):
+        asked = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "--loop-ms=40"]
+        self.asking = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *_):
+        self.asking.terminate()
+        self.most = max((int(line) for line in self.asking.communicate()[0].split()), default=0)
+
+
 def bench(program, path, wanted, options):
     command = [program, "bench", path, "--json", *options]
     command += [word for one in wanted for word in ("--parameter", one)]
@@ -163,6 +177,16 @@ def main():
         parser.error("--set changes what is exported: give --exported, too")
     changes = [word for change in given.set for word in ("--set", change)]
     found = {"prbopt": [], "Mitsuba": []}
+    taken = {"prbopt": 0, "Mitsuba": 0}
+
+    def at_work(who, work):
+        if not given.gpu:
+            return work()
+        with GpuMemory() as memory:
+            result = work()
+        taken[who] = max(taken[who], memory.most)
+        return result
+
     with tempfile.TemporaryDirectory() as folder:
         theirs = given.scene
         if given.exported:
@@ -171,17 +195,20 @@ def main():
             subprocess.run([str(word) for word in export], check=True)
         for run in range(given.runs):
             seeds = 0 if run else given.noise
-            ours = measure_prbopt(given.prbopt, given.scene, given.parameter, given.spp, seeds, changes, given.gpu)
-            found["prbopt"].append(ours)
+            ours = (given.prbopt, given.scene, given.parameter, given.spp, seeds, changes, given.gpu)
+            found["prbopt"].append(at_work("prbopt", lambda: measure_prbopt(*ours)))
             theirs_alone = [sys.executable, __file__, "--spp", given.spp, "--noise", seeds, theirs, *given.parameter]
             theirs_alone += ["--gpu"] * given.gpu
-            done = subprocess.run([str(word) for word in theirs_alone], check=True, capture_output=True, text=True)
+            command = [str(word) for word in theirs_alone]
+            done = at_work("Mitsuba", lambda: subprocess.run(command, check=True, capture_output=True, text=True))
             found["Mitsuba"].append(json.loads(done.stdout))
-    print("| | iteration | of processors | primal | memory |" + " variance | variance × processors |" * (given.noise > 0))
-    print("|---|---|---|---|---|" + "---|---|" * (given.noise > 0))
+    of_gpu = " of the GPU |" * given.gpu
+    print(f"| | iteration | of processors | primal | memory |{of_gpu}" + " variance | variance × processors |" * (given.noise > 0))
+    print("|---|---|---|---|---|" + "---|" * given.gpu + "---|---|" * (given.noise > 0))
     for who, rows in found.items():
         iteration, processors, primal, memory = (min(column) for column in zip(*(row[:4] for row in rows)))
         cells = [who, f"{iteration:.0f} ms", f"{processors:.0f} ms", f"{primal:.0f} ms", f"{memory:.0f} MiB"]
+        cells += [f"{taken[who]} MiB"] * given.gpu
         cells += [f"{noise:.3g} | {noise * processors / 1e3:.3g} s" for noise in rows[0][4:5]]
         print(f"| {' | '.join(cells)} |")
 
