@@ -133,13 +133,13 @@ mod tests {
             scene: sums / 2,
             references: 3 << 10,
             images: 5 << 19,
-            paths: 0,
+            paths: 2 * sums,
         };
-        assert_eq!(estimate(1 << 20).total(), (23 << 20) + (3 << 10) + (6 << 19));
+        assert_eq!(estimate(1 << 20).total(), (25 << 20) + (3 << 10) + (6 << 19));
         assert_eq!(
             estimate(1 << 20).text(),
-            "memory: about 26 MiB at the finest resolution (22 MiB parameters with gradients and moments, 1.00 MiB sums, \
-             512 KiB scene, 3.00 KiB references, 2.50 MiB images)"
+            "memory: about 28 MiB at the finest resolution (22 MiB parameters with gradients and moments, 1.00 MiB sums, \
+             512 KiB scene, 2.00 MiB paths, 3.00 KiB references, 2.50 MiB images)"
         );
         assert_eq!(
             estimate(0).text(),

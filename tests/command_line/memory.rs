@@ -31,6 +31,8 @@ fn memory_is_told_before_a_run() {
         let (info, _) = place.expect(0, &["info", &scene, "--json"]);
         let info: Value = serde_json::from_str(&info).expect("JSON");
         let told = info["memory_bytes"].as_f64().expect("a number");
+        // A GPU follows paths in waves among the coin's surfaces alone: the others have media, moving chains or no paths.
+        assert_eq!(info["waves_of_a_gpu_bytes"].is_u64(), name == "relief", "{name}");
         let line = ["optimize", &scene, "--device", "cpu", "--iterations", "6", "-o", "run"];
         place.expect(0, &[&line, sets].concat());
         let lines = place.lines("run/metrics.jsonl");

@@ -83,7 +83,7 @@ pub(crate) fn plain() -> Case {
 /// All cases.
 #[rustfmt::skip]
 pub(crate) fn cases() -> Vec<Case> {
-    // Whether Newton ends for a pixel does not hang on the rounding: it does so for the same ones within 1e-4 of these numbers.
+    // Whether Newton ends for a pixel does not hang on the rounding: it does so for the same ones within 1e-4 of the first number.
     let brown = Distortion::Brown { k: [-0.928, 0.2, 0.0], p: [0.01, -0.02] };
     let fisheye = Distortion::Fisheye { k: [0.05, -0.01, 0.002, -0.0005] };
     vec![

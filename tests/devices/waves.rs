@@ -1,6 +1,7 @@
 //! Paths that a GPU follows in waves: those of the CPU and of one kernel, and to the bit the same however waves are cut.
 
 use std::path::Path;
+use std::process::Command;
 
 use prbopt::device::Device;
 use prbopt::device::cpu::Cpu;
@@ -138,7 +139,8 @@ fn kernels_are_timed_by_the_adapter() {
     let Some(mut gpu) = gpu(options) else { return };
     outcome(&mut gpu, &text(4, 3, ""));
     assert!(gpu.kernel_times().expect("no times").is_empty());
-    gpu.time_kernels().expect("Mesa's driver has a clock");
+    gpu.time_kernels()
+        .expect("a clock, which all adapters have that tests have met");
     outcome(&mut gpu, &text(4, 3, ""));
     let times = gpu.kernel_times().expect("times");
     let dispatches = |name: &str| {
@@ -162,6 +164,55 @@ fn kernels_are_timed_by_the_adapter() {
     );
     let all: u32 = times.iter().map(|time| time.dispatches).sum();
     assert!(all > 2048 && times.iter().all(|time| time.ms > 0.0), "{all}: {times:?}");
+}
+
+/// `bench --kernels` tells them an iteration, as JSON and in words.
+#[test]
+fn kernels_are_told_by_bench() {
+    if gpu(Options::default()).is_none() {
+        return;
+    }
+    let told = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_prbopt"));
+        command.args([
+            "bench",
+            "scenes/cornell.json",
+            "--device",
+            "gpu",
+            "--kernels",
+            "--iterations",
+            "2",
+        ]);
+        command.args([
+            "--spp",
+            "1",
+            "--spp-grad",
+            "1",
+            "--set",
+            "camera.film.width=8",
+            "--set",
+            "camera.film.height=8",
+        ]);
+        let done = command.args(more).output().expect("it starts");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).expect("text")
+    };
+    let figures: serde_json::Value = serde_json::from_str(&told(&["--json"])).expect("JSON");
+    let kernels = &figures["kernels"];
+    for (name, dispatches) in [
+        ("MeetPaths", 12.0),
+        ("ReplayPaths", 6.0),
+        ("EndReplay", 1.0),
+        ("Step", 1.0),
+    ] {
+        assert_eq!(kernels[name]["dispatches"], dispatches, "{name}: {kernels}");
+    }
+    assert!(kernels["SearchPaths"].is_null(), "there is no tree: {kernels}");
+    let text = told(&[]);
+    assert!(
+        text.contains("ReplayPaths ") && text.contains(" ms in 6.0 dispatches"),
+        "{text}"
+    );
 }
 
 /// What `info` and runs tell of waves beforehand is what these add to all that a device holds.
