@@ -12,7 +12,7 @@
 @group(0) @binding(9) var<storage, read> adjoint: array<vec4f>;
 
 // Three vectors an invocation: centre, opacity, red; conic, green; blue.
-var<workgroup> sums: array<array<vec4f, 3>, ELEMENT_GROUP>;
+var<workgroup> sums: array<Rows, ELEMENT_GROUP>;
 
 #ifdef SUBGROUPS
 

@@ -69,6 +69,25 @@ fn every_variant_is_sound() {
     }
 }
 
+/// One name for each type of arrays: a value of one name that goes where the other is declared is sound WGSL, of which naga writes
+/// SPIR-V that is not.
+#[test]
+fn arrays_of_a_kind_have_one_name() {
+    for (kernel, dialect) in variants() {
+        let (module, _) = variant(kernel, dialect, Leaves::ALL);
+        let arrays: Vec<_> = module
+            .types
+            .iter()
+            .filter(|(_, of)| matches!(of.inner, naga::TypeInner::Array { .. }))
+            .collect();
+        for (i, (_, one)) in arrays.iter().enumerate() {
+            for (_, other) in &arrays[..i] {
+                assert!(one.inner != other.inner, "{kernel:?}: {:?} and {:?}", one.name, other.name);
+            }
+        }
+    }
+}
+
 /// Each kind of BSDF alone, and none.
 #[test]
 fn every_kind_of_leaf_is_sound_alone() {

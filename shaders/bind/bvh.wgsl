@@ -53,7 +53,7 @@ fn block_corner(block: u32, lane: u32, corner: u32) -> vec3f {
 
 fn corner_record(index: u32) -> Corner {
     let at = launch.corners_at + 5u * index;
-    let normals = array<vec4f, 3>(float_record(at), float_record(at + 1u), float_record(at + 2u));
+    let normals = Rows(float_record(at), float_record(at + 1u), float_record(at + 2u));
     let rest = records[at + 4u];
     return Corner(normals, float_record(at + 3u), bitcast<vec2f>(rest.xy), rest.z, rest.w);
 }

@@ -1,6 +1,6 @@
 // Records filled in by the host, byte for byte as in src/resident/layout.rs and src/device/gpu/records.rs.
 
-// Three rows of an affine map; the fourth column is the translation.
+// Three rows: of an affine map, whose fourth column is the translation, or of other numbers.
 alias Rows = array<vec4f, 3>;
 
 // Cells of a filter's table.
@@ -429,7 +429,7 @@ struct Factor {
 
 // Data at the vertices of a mesh's triangle: normals, uv of the first two, uv of the third.
 struct Corner {
-    normals: array<vec4f, 3>,
+    normals: Rows,
     uv_ab: vec4f,
     uv_c: vec2f,
     // Index of the triangle's shape.

@@ -330,7 +330,7 @@ fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
     } else {
         let v = leaf_values(leaf, at.hit.point);
         let by_model = by_value * seen.factor;
-        var slopes: Slopes;
+        var slopes: Values;
         if lobe == LOBE_SMOOTH {
             slopes = model_eval_adjoint(leaf, v, faced.wi, seen.wo, by_model);
             value = model_eval(leaf, v, faced.wi, seen.wo);

@@ -205,12 +205,12 @@ fn edges(px: vec4f, py: vec4f, qx: vec4f, qy: vec4f) -> vec4f {
 }
 
 // Sheared vertices of a block's triangles, relative to the ray: the ray is the line x = y = 0, scaled depth is z.
-fn shear_corner(block: u32, corner: u32, ray: PreparedRay) -> array<vec4f, 3> {
+fn shear_corner(block: u32, corner: u32, ray: PreparedRay) -> Rows {
     let origin = ending_with(ray.last, ray.origin);
     let x = block_corners(block, corner, (ray.last + 1u) % 3u) - origin.x;
     let y = block_corners(block, corner, (ray.last + 2u) % 3u) - origin.y;
     let z = block_corners(block, corner, ray.last) - origin.z;
-    return array<vec4f, 3>(x - ray.by.x * z, y - ray.by.y * z, ray.by.z * z);
+    return Rows(x - ray.by.x * z, y - ray.by.y * z, ray.by.z * z);
 }
 
 // The nearest hit among the triangles of a block and `nearest`.

@@ -28,16 +28,37 @@
 // The share of samples that each lobe of a principled BSDF is given at least, where a run may change it.
 const LEAST_SHARE: f32 = 0.03;
 
-// The values of a leaf's textures at a point, in the order of its model's fields; a number is the first channel.
-fn leaf_values(leaf: Leaf, point: SurfacePoint) -> array<vec3f, LEAF_TEXTURES> {
-    var found: array<vec3f, LEAF_TEXTURES>;
-    for (var i = 0u; i < LEAF_TEXTURES; i++) {
-        if i >= leaf.textures {
-            break;
-        }
-        found[i] = texture_eval(stencil(leaf.first_texture + i, point));
+// The values of a leaf's textures at a point, in the order of its model's fields, or derivatives by these; a number is the first
+// channel.
+alias Values = array<vec3f, LEAF_TEXTURES>;
+
+fn leaf_values(leaf: Leaf, point: SurfacePoint) -> Values {
+    var found: Values;
+    for (var i = 0u; i < leaf.textures; i++) {
+        found = replaced(found, i, texture_eval(stencil(leaf.first_texture + i, point)));
     }
     return found;
+}
+
+// The array with another value in one place. Places are compared, not computed: an array that is indexed by a number of the run lies
+// in memory, which drivers hold ready for every invocation that a processor may follow, and not in registers.
+fn replaced(v: Values, at: u32, value: vec3f) -> Values {
+    return Values(
+        select(v[0], value, at == 0u),
+        select(v[1], value, at == 1u),
+        select(v[2], value, at == 2u),
+        select(v[3], value, at == 3u),
+        select(v[4], value, at == 4u),
+#ifdef MANY_TEXTURES
+        select(v[5], value, at == 5u),
+        select(v[6], value, at == 6u),
+        select(v[7], value, at == 7u),
+        select(v[8], value, at == 8u),
+        select(v[9], value, at == 9u),
+        select(v[10], value, at == 10u),
+        select(v[11], value, at == 11u),
+#endif
+    );
 }
 
 fn leaf_has(leaf: Leaf, bit: u32) -> bool {
@@ -54,11 +75,11 @@ fn leaf_least_share(leaf: Leaf) -> f32 {
 
 #ifdef CONDUCTORS
 
-fn leaf_conductor(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Conductor {
+fn leaf_conductor(leaf: Leaf, v: Values) -> Conductor {
     return Conductor(v[0], v[1], v[2]);
 }
 
-fn leaf_rough_conductor(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughConductor {
+fn leaf_rough_conductor(leaf: Leaf, v: Values) -> RoughConductor {
     return RoughConductor(
         v[0],
         v[1],
@@ -73,15 +94,15 @@ fn leaf_rough_conductor(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughCond
 #endif
 #ifdef DIELECTRICS
 
-fn leaf_dielectric(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Dielectric {
+fn leaf_dielectric(leaf: Leaf, v: Values) -> Dielectric {
     return Dielectric(v[0].x, v[1], v[2]);
 }
 
-fn leaf_thin_dielectric(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> ThinDielectric {
+fn leaf_thin_dielectric(leaf: Leaf, v: Values) -> ThinDielectric {
     return ThinDielectric(v[0].x, v[1], v[2]);
 }
 
-fn leaf_rough_dielectric(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughDielectric {
+fn leaf_rough_dielectric(leaf: Leaf, v: Values) -> RoughDielectric {
     return RoughDielectric(
         v[0].x,
         v[3].x,
@@ -130,7 +151,7 @@ fn leaf_coat(leaf: Leaf, wi: vec3f, wo: vec3f) -> Coat {
     return Coat(columns[0], columns[1], columns[2]);
 }
 
-fn leaf_plastic(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Plastic {
+fn leaf_plastic(leaf: Leaf, v: Values) -> Plastic {
     return Plastic(
         v[0].x,
         v[1],
@@ -140,7 +161,7 @@ fn leaf_plastic(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Plastic {
     );
 }
 
-fn leaf_rough_plastic(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughPlastic {
+fn leaf_rough_plastic(leaf: Leaf, v: Values) -> RoughPlastic {
     return RoughPlastic(
         v[0].x,
         v[3].x,
@@ -156,7 +177,7 @@ fn leaf_rough_plastic(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> RoughPlasti
 #endif
 #ifdef PRINCIPLED
 
-fn leaf_principled(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Principled {
+fn leaf_principled(leaf: Leaf, v: Values) -> Principled {
     var eta = v[5].x;
     if leaf_has(leaf, LEAF_SPECULAR) {
         eta = eta_of_specular(eta);
@@ -182,7 +203,7 @@ fn leaf_principled(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Principled {
 #endif
 #ifdef PRINCIPLED_THIN
 
-fn leaf_principled_thin(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> PrincipledThin {
+fn leaf_principled_thin(leaf: Leaf, v: Values) -> PrincipledThin {
     return PrincipledThin(
         v[0],
         v[1].x,
@@ -202,7 +223,7 @@ fn leaf_principled_thin(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>) -> Principle
 #endif
 
 // The smooth lobes' value for radiance times the cosine of `wo`.
-fn model_eval(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) -> vec3f {
+fn model_eval(leaf: Leaf, v: Values, wi: vec3f, wo: vec3f) -> vec3f {
     switch leaf.kind {
 #ifdef RELIEFS
         case LEAF_DIFFUSE: {
@@ -244,7 +265,7 @@ fn model_eval(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) 
 }
 
 // The pdf by solid angle with which model_sample draws `wo` from a smooth lobe.
-fn model_pdf(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) -> f32 {
+fn model_pdf(leaf: Leaf, v: Values, wi: vec3f, wo: vec3f) -> f32 {
     switch leaf.kind {
 #ifdef RELIEFS
         case LEAF_DIFFUSE: {
@@ -286,7 +307,7 @@ fn model_pdf(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f) -
 }
 
 // Draws a direction from uniform numbers; none where the path ends.
-fn model_sample(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, u1: f32, u2: vec2f) -> LobeSample {
+fn model_sample(leaf: Leaf, v: Values, wi: vec3f, u1: f32, u2: vec2f) -> LobeSample {
     switch leaf.kind {
 #ifdef RELIEFS
         case LEAF_DIFFUSE: {
@@ -337,7 +358,7 @@ fn model_sample(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, u1: f32, 
 }
 
 // The factor of a lobe that is not smooth.
-fn model_discrete(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, lobe: u32) -> vec3f {
+fn model_discrete(leaf: Leaf, v: Values, wi: vec3f, lobe: u32) -> vec3f {
     switch leaf.kind {
 #ifdef CONDUCTORS
         case LEAF_CONDUCTOR: {
@@ -365,18 +386,30 @@ fn model_discrete(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, lobe: u
 
 #ifdef REPLAY
 
-// Derivatives by the values of a leaf's textures.
-alias Slopes = array<vec3f, LEAF_TEXTURES>;
-
 // Sends the derivatives by the values of a leaf's textures to these.
-fn values_adjoint(leaf: Leaf, point: SurfacePoint, slopes: Slopes) {
-    var sent = slopes;
-    for (var i = 0u; i < LEAF_TEXTURES; i++) {
-        if i >= leaf.textures {
-            break;
-        }
-        texture_adjoint(stencil(leaf.first_texture + i, point), sent[i]);
+fn values_adjoint(leaf: Leaf, point: SurfacePoint, slopes: Values) {
+    for (var i = 0u; i < leaf.textures; i++) {
+        texture_adjoint(stencil(leaf.first_texture + i, point), placed(slopes, i));
     }
+}
+
+// The value in one place, found as `replaced` finds it.
+fn placed(v: Values, at: u32) -> vec3f {
+    var value = v[0];
+    value = select(value, v[1], at == 1u);
+    value = select(value, v[2], at == 2u);
+    value = select(value, v[3], at == 3u);
+    value = select(value, v[4], at == 4u);
+#ifdef MANY_TEXTURES
+    value = select(value, v[5], at == 5u);
+    value = select(value, v[6], at == 6u);
+    value = select(value, v[7], at == 7u);
+    value = select(value, v[8], at == 8u);
+    value = select(value, v[9], at == 9u);
+    value = select(value, v[10], at == 10u);
+    value = select(value, v[11], at == 11u);
+#endif
+    return value;
 }
 
 // A number's derivative as that of the first channel.
@@ -385,8 +418,8 @@ fn slope_of(d: f32) -> vec3f {
 }
 
 // The derivatives by the values of its textures, from `d` by model_eval.
-fn model_eval_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f, d: vec3f) -> Slopes {
-    var out: Slopes;
+fn model_eval_adjoint(leaf: Leaf, v: Values, wi: vec3f, wo: vec3f, d: vec3f) -> Values {
+    var out: Values;
     switch leaf.kind {
 #ifdef RELIEFS
         case LEAF_DIFFUSE: {
@@ -470,8 +503,8 @@ fn model_eval_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo:
 }
 
 // The derivatives by the values of its textures, from `d` by model_discrete.
-fn model_discrete_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, lobe: u32, d: vec3f) -> Slopes {
-    var out: Slopes;
+fn model_discrete_adjoint(leaf: Leaf, v: Values, wi: vec3f, lobe: u32, d: vec3f) -> Values {
+    var out: Values;
     switch leaf.kind {
 #ifdef CONDUCTORS
         case LEAF_CONDUCTOR: {
@@ -511,7 +544,7 @@ fn model_discrete_adjoint(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f,
 #ifdef SLOPES
 
 // The gradients of model_eval, weighted by `d`, by both directions.
-fn model_gradients(leaf: Leaf, v: array<vec3f, LEAF_TEXTURES>, wi: vec3f, wo: vec3f, d: vec3f) -> Gradients {
+fn model_gradients(leaf: Leaf, v: Values, wi: vec3f, wo: vec3f, d: vec3f) -> Gradients {
     switch leaf.kind {
 #ifdef RELIEFS
         case LEAF_DIFFUSE: {
