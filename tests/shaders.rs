@@ -82,7 +82,12 @@ fn arrays_of_a_kind_have_one_name() {
             .collect();
         for (i, (_, one)) in arrays.iter().enumerate() {
             for (_, other) in &arrays[..i] {
-                assert!(one.inner != other.inner, "{kernel:?}: {:?} and {:?}", one.name, other.name);
+                assert!(
+                    one.inner != other.inner,
+                    "{kernel:?}: {:?} and {:?}",
+                    one.name,
+                    other.name
+                );
             }
         }
     }

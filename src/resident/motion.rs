@@ -260,7 +260,10 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
                 .into(),
         );
     }
-    if !paths.distances.grids.is_empty() {
+    // Lights without a surface are met by shadow rays alone, from points that stand still. But shadow rays that go straight through
+    // surfaces would have to see these from elsewhere.
+    let (still, shadowed) = (lights_alone(scene), paths.settings.surfaces_only == 1);
+    if !still && !paths.distances.grids.is_empty() {
         return Some("there is an `sdfgrid`, whose normals have no derivatives by the point; use a mesh".into());
     }
     if matches!(paths.estimator, Estimator::Radiative(_)) {
@@ -284,11 +287,10 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
                 .into(),
         );
     }
-    // Lights without a surface are met by shadow rays alone, from points that stand still. But shadow rays that go straight through
-    // surfaces would have to see these from elsewhere.
-    let (still, shadowed) = (lights_alone(scene), paths.settings.surfaces_only == 1);
+    if !still && paths.bsdfs.leaves.iter().any(|record| record.flags & leaf::BUMP != 0) {
+        return Some("there is a `bumpmap`, whose slopes have no derivatives by the point; use a `normalmap`".into());
+    }
     let bends = paths.bsdfs.leaves.iter().find_map(|record| match record.kind {
-        _ if record.relief != NONE => Some("`normalmap` or `bumpmap`"),
         leaf::CONDUCTOR | leaf::DIELECTRIC | leaf::PLASTIC if still => None,
         leaf::NULL | leaf::THIN_DIELECTRIC if still && shadowed => None,
         leaf::NULL => Some("`null` or `mask`"),
@@ -302,13 +304,13 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
     let open = (passes && !(still && shadowed)).then_some("`null` or `mask`");
     if let Some(name) = bends.or(open) {
         return Some(format!(
-            "there is a `bsdf` of the type {name}, through which light that goes on in one direction alone (or a normal that \
-             is not the surface's) would have to be followed by attached samples; use rough BSDFs, or `prb_attached`, which moves \
-             smooth glass and mirrors"
+            "there is a `bsdf` of the type {name}, through which light that goes on in one direction alone would have to be \
+             followed by attached samples; use rough BSDFs, or `prb_attached`, which moves smooth glass and mirrors"
         ));
     }
     let textures = paths.bsdfs.textures.iter();
     let off_surface = textures.map(|record| record.kind).find_map(|kind| match kind {
+        _ if still => None,
         texture::VERTICES | texture::FACES => Some("`mesh_attribute`"),
         texture::VOLUME => Some("`volume`"),
         _ => None,

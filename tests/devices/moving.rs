@@ -81,7 +81,7 @@ pub(super) fn together(names: &[&str]) -> SmallWorld {
     all
 }
 
-/// Meshes, displaced grids, disks, balls, cameras, points, spots and projectors that move at once: drivers compile shaders for each world,
+/// Meshes, displaced grids, disks and cubes with normal maps, balls, cameras, points, spots and projectors that move at once: drivers compile shaders for each world,
 /// which takes longer than what they do.
 #[test]
 fn devices_agree_on_what_moves_together() {
@@ -92,6 +92,7 @@ fn devices_agree_on_what_moves_together() {
         "vertices",
         "lights with pictures that move",
         "a point and a spot that move",
+        "normal maps on what moves",
         "a camera that moves past what stands still",
     ]);
     let (cpu, gpu) = (run(&mut Cpu::new(), &small), run(&mut gpu, &small));

@@ -1,6 +1,6 @@
 //! Small worlds of shapes that a run moves.
 
-use super::worlds::{SmallWorld, image, mesh, wall};
+use super::worlds::{SmallWorld, attribute, bump_map, distances, grid, image, mesh, normal_map, sheet, solid, wall};
 
 /// Shapes that a run moves, among lights: `parts` are paths of their places, and `objects` the world.
 fn moving(name: &'static str, parts: &[&str], objects: String) -> SmallWorld {
@@ -182,6 +182,45 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
                 ball(r#"{"type": "dielectric"}"#),
                 shape("mirror", r#""type": "disk""#, r#"{"type": "conductor"}"#),
                 shape("coat", r#""type": "cube""#, r#"{"type": "plastic", "nonlinear": true}"#)
+            ),
+        ),
+        moving(
+            "lamps that move beside bumps, distances, volumes and values of vertices",
+            &[
+                "lamp.to_world.translate",
+                "beam.to_world.translate",
+                "beam.to_world.rotate",
+            ],
+            format!(
+                r#"{}, {}, {}, "paper": {{{}, "to_world": [{{"scale": 0.5}}, {{"translate": [0.7, 0.6, 0.8]}}],
+                    "bsdf": {{"type": "twosided", "paint": {{"type": "diffuse", "reflectance": {}}}}}}}, {}, {lamp}, {beam}"#,
+                ball(&bump_map("", rough)),
+                shape("ring", &distances("torus"), rough),
+                shape(
+                    "plate",
+                    r#""type": "disk""#,
+                    &both(&bump_map(r#", "use_shadowing_function": false"#, &painted))
+                ),
+                sheet(),
+                attribute("vertex_color", 0.8),
+                wall("ground", &solid(&grid([3, 2, 3], 3, "")), -60.0),
+            ),
+        ),
+        world(
+            "normal maps on what moves",
+            &["ball", "plate", "box", "ground"],
+            format!(
+                r#"{}, {}, "box": {{"type": "cube", "to_world": [{{"scale": 0.3}}, {{"translate": [0.8, -0.3, 0.9]}}], "bsdf": {}}},
+                   "ground": {{"type": "rectangle", "bsdf": {},
+                    "to_world": [{{"scale": 3}}, {{"translate": [0, 0, -1.2]}}, {{"rotate": {{"axis": [1, 0, 0], "angle": -60}}}}]}}, {panel}, {lamp}"#,
+                ball(&normal_map("", rough)),
+                shape(
+                    "plate",
+                    r#""type": "disk""#,
+                    &both(&normal_map(r#", "flip_invalid_normals": false"#, &painted))
+                ),
+                normal_map("", &both(brushed)),
+                normal_map(r#", "use_shadowing_function": false"#, &painted),
             ),
         ),
         moving(
@@ -375,6 +414,17 @@ pub fn continuous_worlds() -> Vec<SmallWorld> {
             "a brushed wall that moves",
             of(&["wall"]),
             format!("{}, {bulb}, {lamp}", front(rough)),
+        ),
+        world(
+            "a wall with a normal map that moves",
+            [
+                of(&["wall"]),
+                ["lamp.to_world.translate", "beam.to_world.rotate"]
+                    .map(String::from)
+                    .to_vec(),
+            ]
+            .concat(),
+            format!("{}, {bulb}, {lamp}, {spot}", front(&normal_map("", &painted))),
         ),
         SmallWorld {
             sensor: r#", "to_world": [{"look_at": {"origin": [0, 0, 1.5], "target": [0, 0.1, 0], "up": [0, 1, 0]}}]"#,

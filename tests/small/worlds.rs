@@ -57,6 +57,12 @@ pub fn sheet() -> String {
     format!(r#""type": "ply", "filename": {:?}"#, path.to_string_lossy())
 }
 
+/// A grid of distances of `tests/data/peer/scenes` as a shape's type and file.
+pub fn distances(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/peer/scenes/{name}.vol"));
+    format!(r#""type": "sdfgrid", "filename": {:?}"#, path.to_string_lossy())
+}
+
 /// A texture of the values of a mesh.
 pub fn attribute(name: &str, scale: f32) -> String {
     format!(r#"{{"type": "mesh_attribute", "name": "{name}", "scale": {scale}}}"#)

@@ -154,16 +154,25 @@ fn bump_adjoint(bump: Bump, d: vec3f) -> vec2f {
     return vec2f(d.y * bump.along.y - d.x * bump.along.z, -d.y * bump.along.x) * scale;
 }
 
-// Sends the derivatives by the relief's texels. `by_turning` is the derivative by turning the directions that the model
-// sees, `by_factor` that by the share that is not shadowed of the light from `wo`.
+// The derivatives by the vector that the relief's normal lies along. `by_turning` is the derivative by turning the directions that
+// the model sees, `by_factor` that by the share that is not shadowed of the light from `wo`.
+fn normal_adjoint(faced: Facing, leaf: Leaf, wo: vec3f, by_turning: vec3f, by_factor: f32) -> vec3f {
+    // A mirror image of both directions reverses rotations, but about the normal.
+    let turning = select(by_turning, -flipped(by_turning), (leaf.flags & LEAF_TURNED) != 0u);
+    return relief_adjoint(faced.relief, turning, turned(leaf, LEAF_RELIEF_TURNED, wo), shadowed(leaf, by_factor));
+}
+
+// `by_factor` where the relief shadows.
+fn shadowed(leaf: Leaf, by_factor: f32) -> f32 {
+    return select(0.0, by_factor, (leaf.flags & LEAF_SHADOWS) != 0u);
+}
+
+// Sends the derivatives by the relief's texels, likewise.
 fn facing_adjoint(faced: Facing, leaf: Leaf, at: Interaction, wo: vec3f, by_turning: vec3f, by_factor: f32) {
     if !faced.relieved {
         return;
     }
-    // A mirror image of both directions reverses rotations, but about the normal.
-    let turning = select(by_turning, -flipped(by_turning), (leaf.flags & LEAF_TURNED) != 0u);
-    let shadowing = select(0.0, by_factor, (leaf.flags & LEAF_SHADOWS) != 0u);
-    let by_normal = relief_adjoint(faced.relief, turning, turned(leaf, LEAF_RELIEF_TURNED, wo), shadowing);
+    let by_normal = normal_adjoint(faced, leaf, wo, by_turning, by_factor);
     if (leaf.flags & LEAF_BUMP) == 0u {
         texture_adjoint(stencil(leaf.relief, at.hit.point), 2.0 * by_normal);
         return;
@@ -172,6 +181,27 @@ fn facing_adjoint(faced: Facing, leaf: Leaf, at: Interaction, wo: vec3f, by_turn
     let slopes = texture_slopes(texture_record(leaf.relief), at.hit.point.uv);
     texture_adjoint(slopes.by_u, vec3f(by_slopes.x, 0.0, 0.0));
     texture_adjoint(slopes.by_v, vec3f(by_slopes.y, 0.0, 0.0));
+}
+
+#endif
+#endif
+
+#ifdef TRAILS
+#ifdef REPLAY
+
+// The derivatives by the local direction that the path comes from and by `wo`, from those by what the model sees of them and by the
+// share that is not shadowed.
+fn directions_adjoint(faced: Facing, leaf: Leaf, wo: vec3f, by_seen: Gradients, by_factor: f32) -> Gradients {
+    var by = Gradients(turned(leaf, LEAF_TURNED, by_seen.wi), turned(leaf, LEAF_TURNED, by_seen.wo));
+#ifdef RELIEFS
+    if faced.relieved {
+        let steep = relief_shadowing_by_direction(faced.relief, turned(leaf, LEAF_RELIEF_TURNED, wo));
+        by.wi = turned(leaf, LEAF_RELIEF_TURNED, relief_to_surface(faced.relief, by.wi));
+        by.wo = relief_to_surface(faced.relief, by.wo) + steep * shadowed(leaf, by_factor);
+        by.wo = turned(leaf, LEAF_RELIEF_TURNED, by.wo);
+    }
+#endif
+    return by;
 }
 
 #endif

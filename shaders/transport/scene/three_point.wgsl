@@ -51,25 +51,40 @@ fn value_slopes(at: Interaction, wo: vec3f, d: vec3f) -> ValueSlopes {
         if leaf.kind == LEAF_NULL {
             continue;
         }
-        let wi = turned(leaf, LEAF_TURNED, at.wi);
-        let to = turned(leaf, LEAF_TURNED, wo);
+        let faced = facing(leaf, at);
+        let seen = facing_see(faced, leaf, wo);
+        if !seen.lit {
+            continue;
+        }
         let by_leaf = d * leaf_weight(leaf, at.hit.point);
-        var by: Gradients;
+        var by_seen: Gradients;
+        var by_factor = 0.0;
         if is_lambertian(leaf) {
-            by = diffuse_gradients(texture_value(leaf.first_texture, at.hit.point), to, by_leaf);
-            sum.by_uv += picture_slopes(leaf.first_texture, at.hit.point.uv, diffuse_adjoint(to, by_leaf));
+            by_seen = diffuse_gradients(texture_value(leaf.first_texture, at.hit.point), seen.wo, by_leaf);
+            sum.by_uv += picture_slopes(leaf.first_texture, at.hit.point.uv, diffuse_adjoint(seen.wo, by_leaf));
         } else {
 #ifdef MODELS
             let v = leaf_values(leaf, at.hit.point);
-            by = model_gradients(leaf, v, wi, to, by_leaf);
-            var by_values = model_eval_adjoint(leaf, v, wi, to, by_leaf);
+            let by_model = by_leaf * seen.factor;
+            by_seen = model_gradients(leaf, v, faced.wi, seen.wo, by_model);
+            let by_values = model_eval_adjoint(leaf, v, faced.wi, seen.wo, by_model);
             for (var k = 0u; k < leaf.textures; k++) {
-                sum.by_uv += picture_slopes(leaf.first_texture + k, at.hit.point.uv, by_values[k]);
+                sum.by_uv += picture_slopes(leaf.first_texture + k, at.hit.point.uv, placed(by_values, k));
+            }
+#ifdef RELIEFS
+            if faced.relieved {
+                by_factor = dot(by_leaf, model_eval(leaf, v, faced.wi, seen.wo));
+                if (leaf.flags & LEAF_BUMP) == 0u {
+                    let by_normal = normal_adjoint(faced, leaf, wo, torque(faced.wi, seen.wo, by_seen), by_factor);
+                    sum.by_uv += picture_slopes(leaf.relief, at.hit.point.uv, 2.0 * by_normal);
+                }
             }
 #endif
+#endif
         }
-        sum.by.wi += turned(leaf, LEAF_TURNED, by.wi);
-        sum.by.wo += turned(leaf, LEAF_TURNED, by.wo);
+        let by = directions_adjoint(faced, leaf, wo, by_seen, by_factor);
+        sum.by.wi += by.wi;
+        sum.by.wo += by.wo;
         if leaf.factors > 0u {
             sum.by_uv += weight_slopes(leaf, at.hit.point, dot(d, leaf_eval(leaf, at, LOBE_SMOOTH, wo).value));
         }

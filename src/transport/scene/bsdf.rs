@@ -32,7 +32,7 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 use diffuse::{diffuse_adjoint, diffuse_eval, diffuse_pdf, diffuse_sample};
 use leaf::{Model, Values};
-use local::{Lobe, LobeSample, torque};
+use local::{Lobe, LobeSample, lift, torque};
 
 /// The share of samples that choose among leaves regardless of their weights, where weights may change: the derivative
 /// by a weight of zero is that of samples of the leaf.
@@ -184,7 +184,8 @@ impl<'a, M: Number + 'a, L: Fn(u32) -> &'a [M] + Copy> Side<'_, 'a, M, L> {
     /// The value of a leaf's smooth lobes.
     #[inline]
     fn leaf_eval(&self, leaf: &LeafRecord, wo: [f32; 3]) -> Rgb<M> {
-        let seen = facing(self.scene, self.look, leaf, self.at).and_then(|facing| Some((facing.wi, facing.see(wo)?)));
+        let seen =
+            facing(self.scene, self.look, leaf, self.at).and_then(|facing| Some((facing.wi, facing.see(lift(wo))?)));
         match (leaf.kind, seen) {
             (layout::leaf::NULL, _) | (_, None) => Rgb::zero(),
             (_, Some((_, seen))) if is_lambertian(leaf) => diffuse_eval(self.reflectance(leaf), seen.wo),
@@ -198,7 +199,7 @@ impl<'a, M: Number + 'a, L: Fn(u32) -> &'a [M] + Copy> Side<'_, 'a, M, L> {
         let Some(facing) = facing(self.scene, self.look, leaf, self.at) else {
             return Rgb::zero();
         };
-        let Some(seen) = facing.see(wo) else {
+        let Some(seen) = facing.see(lift(wo)) else {
             return Rgb::zero();
         };
         let factor = Rgb::splat(seen.factor);
@@ -286,7 +287,8 @@ impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
     /// The pdf of a leaf's sampling of its smooth lobes.
     #[inline]
     fn leaf_pdf(&self, leaf: &LeafRecord, wo: [f32; 3]) -> f32 {
-        let seen = facing(self.scene, self.look, leaf, self.at).and_then(|facing| Some((facing.wi, facing.see(wo)?)));
+        let seen =
+            facing(self.scene, self.look, leaf, self.at).and_then(|facing| Some((facing.wi, facing.see(lift(wo))?)));
         match (leaf.kind, seen) {
             (layout::leaf::NULL, _) | (_, None) => 0.0,
             (_, Some((_, seen))) if is_lambertian(leaf) => diffuse_pdf(seen.wo),
@@ -473,7 +475,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
             let Some(facing) = facing(scene, side.look, leaf, at) else {
                 continue;
             };
-            let Some(seen) = facing.see(wo) else { continue };
+            let Some(seen) = facing.see(lift(wo)) else { continue };
             let by_value = d * Rgb::splat(side.leaf_weight(leaf));
             if is_lambertian(leaf) {
                 let slope = diffuse_adjoint(seen.wo, by_value);
@@ -507,7 +509,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         let Some(facing) = facing(scene, side.look, leaf, at) else {
             return;
         };
-        let Some(seen) = facing.see(wo) else { return };
+        let Some(seen) = facing.see(lift(wo)) else { return };
         let by_value = d * Rgb::splat(side.leaf_weight(leaf));
         if leaf.kind != layout::leaf::NULL {
             let by_model = by_value * Rgb::splat(seen.factor);
@@ -529,7 +531,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
     #[inline]
     pub fn plain_slope(&self, wo: [f32; 3], d: Rgb<N>) -> Option<Rgb<N>> {
         let leaf = self.leaves.first().filter(|leaf| is_plain(leaf))?;
-        let seen = facing(self.scene, self.integrand().look, leaf, self.at).and_then(|facing| facing.see(wo));
+        let seen = facing(self.scene, self.integrand().look, leaf, self.at).and_then(|facing| facing.see(lift(wo)));
         Some(seen.map_or(Rgb::zero(), |seen| diffuse_adjoint(seen.wo, d)))
     }
 

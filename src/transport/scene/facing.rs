@@ -1,12 +1,13 @@
 //! How a leaf of a BSDF faces a path: the directions in the frame that its model is evaluated in. That is the local frame
 //! of the surface, turned over on the back of a two-sided BSDF, or the frame of a normal map or a bump map in it.
 
-use super::bsdf::local::{flipped, lift};
+use super::bsdf::local::{Gradients, flipped, lift};
 use super::bsdf::relief::Relief;
 use super::interaction::Interaction;
+use super::motion::{plus, scaled};
 use super::records::{SceneView, Sink};
 use super::tangent::derivatives;
-use super::texture::{stencil, texture_adjoint, texture_eval, texture_slopes};
+use super::texture::{stencil, texture_adjoint, texture_eval, texture_slopes, texture_value};
 use crate::each::EachEntry;
 use crate::resident::layout::{LeafRecord, NONE, leaf};
 use crate::transport::number::Number;
@@ -18,7 +19,7 @@ use crate::transport::rays::sampler::dot;
 pub struct Facing<'a, N> {
     leaf: &'a LeafRecord,
     /// In the surface's frame, turned over if the relief is.
-    from: [f32; 3],
+    from: [N; 3],
     /// As the leaf's model sees it.
     pub wi: [N; 3],
     relief: Option<Relief<N>>,
@@ -47,12 +48,7 @@ pub fn facing<'a, 'b, N: Number + 'b>(
     at: &Interaction,
 ) -> Option<Facing<'a, N>> {
     if leaf.relief == NONE || at.smooth {
-        return Some(Facing {
-            leaf,
-            from: at.wi,
-            wi: lift(turned(leaf, leaf::TURNED, at.wi)),
-            relief: None,
-        });
+        return Some(plain(leaf, lift(at.wi)));
     }
     relieved(scene, &look, leaf, at)
 }
@@ -65,16 +61,49 @@ fn relieved<'a, 'b, N: Number + 'b>(
     leaf: &'a LeafRecord,
     at: &Interaction,
 ) -> Option<Facing<'a, N>> {
-    let from = turned(leaf, leaf::RELIEF_TURNED, at.wi);
-    let m = if leaf.flags & leaf::BUMP != 0 {
-        let bump = Bump::new(scene, leaf, at);
-        let slopes = texture_slopes(&scene.textures[leaf.relief as usize], at.hit.point.uv);
-        bump.normal(slopes.each(|at| texture_eval(look(at.slot), &at)[0]))
-    } else {
-        let at = stencil(scene, leaf.relief, &at.hit.point);
-        let texel = texture_eval(look(at.slot), &at);
-        texel.0.each(|x| N::lift(2.0) * x - N::lift(1.0))
+    let m = match leaf.flags & leaf::BUMP {
+        0 => mapped_normal(texture_value(scene, look, leaf.relief, &at.hit.point)),
+        _ => bumped_normal(scene, look, leaf, at),
     };
+    turned_to(leaf, m, lift(at.wi))
+}
+
+/// How a leaf faces a path that comes from the local direction `wi`, where this and the textures are numbers that may carry
+/// derivatives; `texture` returns the value of one. Slopes of bumps are those of the point that was met.
+#[inline]
+pub fn facing_from<'a, 'b, N: Number + 'b>(
+    scene: &SceneView,
+    look: &dyn Fn(u32) -> &'b [N],
+    texture: &dyn Fn(u32) -> Rgb<N>,
+    leaf: &'a LeafRecord,
+    at: &Interaction,
+    wi: [N; 3],
+) -> Option<Facing<'a, N>> {
+    if leaf.relief == NONE || at.smooth {
+        return Some(plain(leaf, wi));
+    }
+    let m = match leaf.flags & leaf::BUMP {
+        0 => mapped_normal(texture(leaf.relief)),
+        _ => bumped_normal(scene, look, leaf, at),
+    };
+    turned_to(leaf, m, wi)
+}
+
+/// How a leaf without a relief faces what comes from `wi`.
+#[inline(always)]
+fn plain<N: Number>(leaf: &LeafRecord, wi: [N; 3]) -> Facing<'_, N> {
+    Facing {
+        leaf,
+        from: wi,
+        wi: turned(leaf, leaf::TURNED, wi),
+        relief: None,
+    }
+}
+
+/// The same with the relief whose normal lies along `m`.
+#[inline]
+fn turned_to<N: Number>(leaf: &LeafRecord, m: [N; 3], wi: [N; 3]) -> Option<Facing<'_, N>> {
+    let from = turned(leaf, leaf::RELIEF_TURNED, wi);
     let relief = Relief::new(m, from, leaf.flags & leaf::FLIPS != 0);
     let wi = relief.to_local(from);
     let other_side = match leaf.flags & (leaf::FRONT | leaf::BACK) {
@@ -90,16 +119,33 @@ fn relieved<'a, 'b, N: Number + 'b>(
     })
 }
 
+/// The vector that a texel of a normal map stands for.
+#[inline]
+fn mapped_normal<N: Number>(texel: Rgb<N>) -> [N; 3] {
+    texel.0.each(|x| N::lift(2.0) * x - N::lift(1.0))
+}
+
+/// The vector along the normal of a bump map's surface.
+#[inline]
+fn bumped_normal<'b, N: Number + 'b>(
+    scene: &SceneView,
+    look: &dyn Fn(u32) -> &'b [N],
+    leaf: &LeafRecord,
+    at: &Interaction,
+) -> [N; 3] {
+    let slopes = texture_slopes(&scene.textures[leaf.relief as usize], at.hit.point.uv);
+    Bump::new(scene, leaf, at).normal(slopes.each(|at| texture_eval(look(at.slot), &at)[0]))
+}
+
 impl<N: Number> Facing<'_, N> {
     /// The local direction `wo` as the model sees it; None where it lies on different sides of the surface and of the
     /// relief.
     #[inline]
-    pub fn see(&self, wo: [f32; 3]) -> Option<Seen<N>> {
+    pub fn see(&self, wo: [N; 3]) -> Option<Seen<N>> {
         let leaf = self.leaf;
         let Some(relief) = &self.relief else {
-            let wo = lift(turned(leaf, leaf::TURNED, wo));
             return Some(Seen {
-                wo,
+                wo: turned(leaf, leaf::TURNED, wo),
                 factor: N::lift(1.0),
             });
         };
@@ -115,6 +161,58 @@ impl<N: Number> Facing<'_, N> {
         })
     }
 
+    /// The derivatives by the vector that the relief's normal lies along: `torque` is the derivative by turning the directions that
+    /// the model sees, `by_factor` that by the share that is not shadowed of the light from `wo`. None without a relief.
+    #[inline]
+    fn normal_adjoint(&self, wo: [N; 3], torque: [N; 3], by_factor: N) -> Option<[N; 3]> {
+        let leaf = self.leaf;
+        let relief = self.relief.as_ref()?;
+        // A mirror image of both directions reverses rotations, but about the normal.
+        let torque = match leaf.flags & leaf::TURNED {
+            0 => torque,
+            _ => [-torque[0], -torque[1], torque[2]],
+        };
+        Some(relief.adjoint(torque, turned(leaf, leaf::RELIEF_TURNED, wo), self.shadowed(by_factor)))
+    }
+
+    /// `by_factor` where the relief shadows.
+    #[inline]
+    fn shadowed(&self, by_factor: N) -> N {
+        match self.leaf.flags & leaf::SHADOWS {
+            0 => N::lift(0.0),
+            _ => by_factor,
+        }
+    }
+
+    /// The derivatives by the texel of a normal map, likewise; None of a leaf that has none.
+    #[inline]
+    pub fn texel_adjoint(&self, wo: [N; 3], torque: [N; 3], by_factor: N) -> Option<Rgb<N>> {
+        match self.leaf.flags & leaf::BUMP {
+            0 => self
+                .normal_adjoint(wo, torque, by_factor)
+                .map(|by_normal| Rgb(by_normal) * 2.0),
+            _ => None,
+        }
+    }
+
+    /// The derivatives by the local direction that the path comes from and by `wo`, from those by what the model sees of them and by
+    /// the share that is not shadowed.
+    #[inline]
+    pub fn directions_adjoint(&self, wo: [N; 3], by_seen: Gradients<N>, by_factor: N) -> Gradients<N> {
+        let leaf = self.leaf;
+        let by_seen = by_seen.each(|d| turned(leaf, leaf::TURNED, d));
+        let Some(relief) = &self.relief else { return by_seen };
+        let steep = relief.shadowing_by_direction(turned(leaf, leaf::RELIEF_TURNED, wo));
+        let by_shadow = [[N::lift(0.0); 3], scaled(steep, self.shadowed(by_factor))];
+        [0, 1].each(|k| {
+            turned(
+                leaf,
+                leaf::RELIEF_TURNED,
+                plus(relief.to_surface(by_seen[k]), by_shadow[k]),
+            )
+        })
+    }
+
     /// Sends the derivatives by the relief's texels. `torque` is the derivative by turning the directions that the model
     /// sees, `by_factor` that by the share that is not shadowed of the light from `wo`.
     #[inline(never)]
@@ -127,17 +225,9 @@ impl<N: Number> Facing<'_, N> {
         sink: &mut S,
     ) {
         let (leaf, point) = (self.leaf, &at.hit.point);
-        let Some(relief) = &self.relief else { return };
-        // A mirror image of both directions reverses rotations, but about the normal.
-        let torque = match leaf.flags & leaf::TURNED {
-            0 => torque,
-            _ => [-torque[0], -torque[1], torque[2]],
+        let Some(by_normal) = self.normal_adjoint(lift(wo), torque, by_factor) else {
+            return;
         };
-        let by_factor = match leaf.flags & leaf::SHADOWS {
-            0 => N::lift(0.0),
-            _ => by_factor,
-        };
-        let by_normal = relief.adjoint(torque, turned(leaf, leaf::RELIEF_TURNED, wo), by_factor);
         if leaf.flags & leaf::BUMP == 0 {
             let by_texel = Rgb(by_normal) * 2.0;
             return texture_adjoint(&stencil(scene, leaf.relief, point), by_texel, sink);
@@ -174,8 +264,8 @@ impl Facing<'_, f32> {
 
 /// Whether cosines with the relief's and with the surface's normal are of one sign.
 #[inline(always)]
-fn agree<N: Number>(seen: N, cosine: f32) -> bool {
-    (seen * N::lift(cosine)).above(0.0)
+fn agree<N: Number>(seen: N, cosine: N) -> bool {
+    (seen * cosine).above(0.0)
 }
 
 /// How a height over the texture's coordinates turns the normal: the tangents' derivatives in the surface's local frame,

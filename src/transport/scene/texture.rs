@@ -180,11 +180,17 @@ pub fn picture_slopes<'a, N: Number + 'a>(
     uv: [f32; 2],
     d: Rgb<N>,
 ) -> [N; 2] {
-    let record = &scene.textures[texture as usize];
-    if record.kind != texture::BITMAP {
-        return [N::lift(0.0); 2];
+    match bitmap_slopes(scene, texture, uv) {
+        None => [N::lift(0.0); 2],
+        Some(slopes) => slopes.each(|slope| (texture_eval(look(slope.slot), &slope) * d).sum()),
     }
-    texture_slopes(record, uv).each(|slope| (texture_eval(look(slope.slot), &slope) * d).sum())
+}
+
+/// [`texture_slopes`] of a bitmap; None of another texture.
+#[inline]
+pub fn bitmap_slopes(scene: &SceneView, texture: u32, uv: [f32; 2]) -> Option<[TextureStencil; 2]> {
+    let record = &scene.textures[texture as usize];
+    (record.kind == texture::BITMAP).then(|| texture_slopes(record, uv))
 }
 
 /// The texels of an image at `uv`: bilinear between texel centres, or nearest.

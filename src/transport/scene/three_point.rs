@@ -4,15 +4,15 @@
 use super::beam::{Axes, Beam};
 use super::bsdf::factors;
 use super::bsdf::leaf::{Model, Values};
-use super::bsdf::local::{Gradients, inner, lift, no_gradients, outer};
-use super::facing::turned;
+use super::bsdf::local::{Gradients, inner, lift, no_gradients, outer, torque};
+use super::facing::facing_from;
 use super::interaction::Interaction;
 use super::motion::{
     Anchor, ByMoved, Moved, direction, direction_adjoint, is_wanted, met, met_adjoint, minus, moved, moved_adjoint,
     moved_ray, moved_ray_adjoint, plus, scaled,
 };
 use super::records::{Fields, SceneView, Sink};
-use super::texture::{picture_slopes, texture_eval, texture_slopes, texture_value};
+use super::texture::{bitmap_slopes, picture_slopes, texture_eval, texture_value};
 use crate::each::EachEntry;
 use crate::resident::layout::{FactorRecord, LEAF_TEXTURES, LeafRecord, leaf};
 use crate::transport::number::Number;
@@ -165,13 +165,16 @@ impl ThreePoints<'_> {
         let value = |uv: [N; 2], [wi, wo]: [[N; 3]; 2]| {
             let texture = |texture: u32| {
                 let mut value = texture_value(scene, look, texture, &self.at.hit.point);
-                let slopes = texture_slopes(&scene.textures[texture as usize], self.at.hit.point.uv);
-                for (at, d) in slopes.iter().zip(uv) {
+                for (at, d) in bitmap_slopes(scene, texture, self.at.hit.point.uv)
+                    .iter()
+                    .flatten()
+                    .zip(uv)
+                {
                     value += texture_eval(look(at.slot), at) * Rgb::splat(d);
                 }
                 value
             };
-            seen_value(scene, self.at, &texture, wi, wo)
+            seen_value(scene, self.at, &look, &texture, wi, wo)
         };
         let [new, old] = [value(places[0].here.uv, seen), value(places[1].here.uv, fixed)];
         let [grown, was] = [0, 1].each(|k| self.density(&places[k], &sights[k]));
@@ -280,7 +283,7 @@ impl ThreePoints<'_> {
         let point = &self.at.hit.point;
         let texture = |texture: u32| texture_value(scene, look, texture, point);
         let [wi, wo] = [self.at.wi, self.wo].each(lift);
-        let value = seen_value(scene, self.at, &texture, wi, wo);
+        let value = seen_value(scene, self.at, &look, &texture, wi, wo);
         let mut by_value = Rgb::zero();
         for c in (0..3).filter(|&c| value[c].value() != 0.0) {
             by_value[c] = d[c] / value[c];
@@ -300,15 +303,25 @@ impl ThreePoints<'_> {
                 .clone()
                 .fold(N::lift(1.0), |weight, factor| weight * share(factor));
             let by_leaf = by_value * Rgb::splat(weight);
+            let Some(facing) = facing_from(scene, &look, &texture, leaf, self.at, wi) else {
+                continue;
+            };
+            let Some(seen) = facing.see(wo) else { continue };
             let model = Model::new(leaf, scene.coats, &values);
-            let [from, to] = [wi, wo].each(|w| turned(leaf, leaf::TURNED, w));
-            let by = model.gradients(from, to, by_leaf);
-            by_directions = [0, 1].each(|k| plus(by_directions[k], turned(leaf, leaf::TURNED, by[k])));
-            let slopes = model.eval_adjoint(from, to, by_leaf);
+            let by_model = by_leaf * Rgb::splat(seen.factor);
+            let by_seen = model.gradients(facing.wi, seen.wo, by_model);
+            let value = model.eval(facing.wi, seen.wo);
+            let by_factor = (by_leaf * value).sum();
+            let by = facing.directions_adjoint(wo, by_seen, by_factor);
+            by_directions = [0, 1].each(|k| plus(by_directions[k], by[k]));
+            let slopes = model.eval_adjoint(facing.wi, seen.wo, by_model);
             for (i, slope) in slopes.iter().take(leaf.textures as usize).enumerate() {
                 look_up(leaf.first_texture + i as u32, *slope);
             }
-            let value = (by_value * model.eval(from, to)).sum();
+            if let Some(by_texel) = facing.texel_adjoint(wo, torque(facing.wi, seen.wo, by_seen), by_factor) {
+                look_up(leaf.relief, by_texel);
+            }
+            let value = (by_value * value * Rgb::splat(seen.factor)).sum();
             for (i, factor) in shares.clone().enumerate() {
                 let others = shares.clone().enumerate().filter(|(j, _)| *j != i);
                 let others = others.fold(N::lift(1.0), |product, (_, other)| product * share(other));
@@ -337,21 +350,25 @@ fn factor_share<M: Number>(factor: &FactorRecord, texture: &dyn Fn(u32) -> Rgb<M
     if factor.complement == 1 { M::lift(1.0) - x } else { x }
 }
 
-/// The value of the smooth lobes where textures and local directions are numbers that may carry derivatives, of leaves
-/// without reliefs; `texture` returns the value of one.
+/// The value of the smooth lobes where textures and local directions are numbers that may carry derivatives; `look` returns a
+/// parameter's values, `texture` the value of a texture.
 #[inline(never)]
-fn seen_value<M: Number>(
+fn seen_value<'b, M: Number + 'b>(
     scene: &SceneView,
     at: &Interaction,
+    look: &dyn Fn(u32) -> &'b [M],
     texture: &dyn Fn(u32) -> Rgb<M>,
     wi: [M; 3],
     wo: [M; 3],
 ) -> Rgb<M> {
     let mut sum = Rgb::zero();
     for record in at.leaves(scene).iter().filter(|leaf| leaf.kind != leaf::NULL) {
+        let facing = facing_from(scene, look, texture, record, at, wi);
+        let Some((wi, seen)) = facing.and_then(|facing| Some((facing.wi, facing.see(wo)?))) else {
+            continue;
+        };
         let values = leaf_values(record, texture);
-        let [wi, wo] = [wi, wo].each(|d| turned(record, leaf::TURNED, d));
-        let mut value = Model::new(record, scene.coats, &values).eval(wi, wo);
+        let mut value = Model::new(record, scene.coats, &values).eval(wi, seen.wo) * Rgb::splat(seen.factor);
         for factor in factors(scene, record) {
             value *= Rgb::splat(factor_share(factor, texture));
         }

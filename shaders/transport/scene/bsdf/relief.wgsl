@@ -108,4 +108,17 @@ fn relief_shadowing_slopes(relief: Relief, wo: vec3f) -> vec3f {
     return vec3f(across * m.x, across * m.y, -across * (m.x * m.x + m.y * m.y) / m.z);
 }
 
+#ifdef TRAILS
+
+// The gradient of relief_shadowing by `wo`.
+fn relief_shadowing_by_direction(relief: Relief, wo: vec3f) -> vec3f {
+    let steepness = relief_roughness(relief);
+    let roughness = select(steepness, 1.0, steepness < 0.0);
+    let root = sqrt(1.0 + roughness * tangent_square(wo));
+    let sum = 1.0 + root;
+    let across = -roughness / (root * sum * sum) * 2.0 / (wo.z * wo.z);
+    return vec3f(across * wo.x, across * wo.y, -across * (wo.x * wo.x + wo.y * wo.y) / wo.z);
+}
+
+#endif
 #endif

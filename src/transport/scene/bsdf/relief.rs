@@ -1,7 +1,7 @@
 //! A normal that is not the surface's own, as of a normal map or a bump map: the frame that it makes in the local frame
 //! of the surface, the light that such a relief shadows (Estevez2019), and the derivatives by the normal.
 
-use super::local::{inner, lift, outer};
+use super::local::{inner, outer};
 use crate::each::EachEntry;
 use crate::transport::number::Number;
 
@@ -30,9 +30,9 @@ impl<N: Number> Relief<N> {
     /// The frame of the normal along `m`. If it `flips` and `wi` sees its back while it sees the front of the surface, or
     /// the other way round, x and y are reversed. A vector without length is the surface's own normal.
     #[inline]
-    pub fn new(m: [N; 3], wi: [f32; 3], flips: bool) -> Self {
+    pub fn new(m: [N; 3], wi: [N; 3], flips: bool) -> Self {
         let (zero, one) = (N::lift(0.0), N::lift(1.0));
-        let seen = inner(m, lift(wi)) * N::lift(wi[2]);
+        let seen = inner(m, wi) * wi[2];
         let sign = if flips && !seen.above(0.0) { -1.0 } else { 1.0 };
         let m = [m[0] * N::lift(sign), m[1] * N::lift(sign), m[2]];
         let square = inner(m, m);
@@ -63,8 +63,7 @@ impl<N: Number> Relief<N> {
 
     /// A direction of the surface's frame in that of the normal.
     #[inline]
-    pub fn to_local(&self, v: [f32; 3]) -> [N; 3] {
-        let v = lift(v);
+    pub fn to_local(&self, v: [N; 3]) -> [N; 3] {
         [inner(self.s, v), inner(self.t, v), inner(self.n, v)]
     }
 
@@ -85,15 +84,15 @@ impl<N: Number> Relief<N> {
 
     /// The share of light from `wo`, a direction in the surface's frame, that the relief does not shadow.
     #[inline]
-    pub fn shadowing(&self, wo: [f32; 3]) -> N {
-        let square = self.roughness().unwrap_or(N::lift(1.0)) * N::lift(tangent_square(wo));
+    pub fn shadowing(&self, wo: [N; 3]) -> N {
+        let square = self.roughness().unwrap_or(N::lift(1.0)) * tangent_square(wo);
         N::lift(2.0) / (N::lift(1.0) + (N::lift(1.0) + square).sqrt())
     }
 
     /// The derivatives by the vector that the frame was made from. `torque` is the derivative by turning the directions
     /// seen in the frame, `by_shadowing` that by [`Self::shadowing`] for `wo`.
     #[inline]
-    pub fn adjoint(&self, torque: [N; 3], wo: [f32; 3], by_shadowing: N) -> [N; 3] {
+    pub fn adjoint(&self, torque: [N; 3], wo: [N; 3], by_shadowing: N) -> [N; 3] {
         // The frame turns by t · dn about -s and by s · dn about t; about n it turns so that s stays along x.
         let about_n = if self.across.above(0.0) {
             torque[2] * self.n[0] / self.across
@@ -109,11 +108,11 @@ impl<N: Number> Relief<N> {
 
     /// The gradient of [`Self::shadowing`] by the components of the vector.
     #[inline]
-    fn shadowing_slopes(&self, wo: [f32; 3]) -> [N; 3] {
+    fn shadowing_slopes(&self, wo: [N; 3]) -> [N; 3] {
         let Some(roughness) = self.roughness() else {
             return [N::lift(0.0); 3];
         };
-        let (one, tangent) = (N::lift(1.0), N::lift(tangent_square(wo)));
+        let (one, tangent) = (N::lift(1.0), tangent_square(wo));
         let root = (one + roughness * tangent).sqrt();
         let sum = one + root;
         let by_roughness = -tangent / (root * sum * sum);
@@ -121,10 +120,21 @@ impl<N: Number> Relief<N> {
         let across = by_roughness * N::lift(2.0 * STEEPNESS) / (z * z);
         [across * x, across * y, -across * (x * x + y * y) / z]
     }
+
+    /// The gradient of [`Self::shadowing`] by `wo`.
+    #[inline]
+    pub fn shadowing_by_direction(&self, wo: [N; 3]) -> [N; 3] {
+        let (one, roughness) = (N::lift(1.0), self.roughness().unwrap_or(N::lift(1.0)));
+        let root = (one + roughness * tangent_square(wo)).sqrt();
+        let sum = one + root;
+        let [x, y, z] = wo;
+        let across = -roughness / (root * sum * sum) * N::lift(2.0) / (z * z);
+        [across * x, across * y, -across * (x * x + y * y) / z]
+    }
 }
 
 /// The squared tangent of the angle to the surface's normal.
 #[inline(always)]
-fn tangent_square(wo: [f32; 3]) -> f32 {
+fn tangent_square<N: Number>(wo: [N; 3]) -> N {
     (wo[0] * wo[0] + wo[1] * wo[1]) / (wo[2] * wo[2])
 }
