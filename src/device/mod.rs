@@ -4,11 +4,13 @@
 //! image. Nothing of these leaves it but to be written out.
 
 pub mod cpu;
+pub mod gauge;
 pub mod gpu;
 pub mod ranks;
 pub mod select;
 mod units;
 
+use self::gauge::Gauge;
 use crate::cluster::Cluster;
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
@@ -279,6 +281,11 @@ pub trait Device {
 
     /// The parameters' paths, shapes and tuning; `values` may be empty, they live on the device.
     fn params(&self) -> &ParamSet;
+
+    /// Tells, from any thread, how much is done of a pass that renders; nothing of a device that works behind the program's back.
+    fn gauge(&self) -> Gauge {
+        Gauge::default()
+    }
 
     /// Renders a batch into the device's image: RGB means of `spp` samples and the transmittance, -1 if masked.
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()>;

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::gauge::Gauge;
 use super::select::{self, DeviceChoice};
 use super::{
     ArrayKind, Batch, Device, DeviceError, DeviceInfo, KernelTime, Keys, LossValue, Replacement, ReplayStats, Result,
@@ -213,6 +214,10 @@ impl Device for Shared {
 
     fn params(&self) -> &ParamSet {
         self.device.params()
+    }
+
+    fn gauge(&self) -> Gauge {
+        self.device.gauge()
     }
 
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {

@@ -64,7 +64,9 @@ pub fn judge(
         if stop.load(Ordering::SeqCst) {
             return Ok(None);
         }
+        let busy = progress.busy(sensor.name.clone(), device.gauge());
         let picture = Picture::of(sensor, render_view(device, index as u32, look)?);
+        drop(busy);
         room::wait(progress, stop, || {
             create(&folder.held_out())?;
             Ok(picture.write(&folder.held_out().join(&stems[index]))?)

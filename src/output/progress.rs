@@ -3,6 +3,8 @@
 //! Everything for people goes to stderr; stdout carries data only.
 
 use std::io::IsTerminal;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::metrics::Figures;
 use super::streams::print_line;
+use crate::device::gauge::Gauge;
 use crate::tell;
 
 /// Whom the program talks to.
@@ -41,12 +44,37 @@ impl Style {
 }
 
 /// Something that is shown to be at work, until this is dropped.
-#[derive(Debug)]
-pub struct Busy(ProgressBar);
+#[derive(Debug, Default)]
+pub struct Busy(Option<(Sender<()>, JoinHandle<()>)>);
+
+impl Busy {
+    /// Calls `look` at this interval from a thread, and at last with true.
+    fn looking(interval: Duration, mut look: impl FnMut(bool) + Send + 'static) -> Self {
+        let (sender, receiver) = channel();
+        let thread = std::thread::spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(interval) {
+                look(false);
+            }
+            look(true);
+        });
+        Self(Some((sender, thread)))
+    }
+}
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        let Some((sender, thread)) = self.0.take() else { return };
+        drop(sender);
+        // What a picture of progress panics with is no reason to lose what was at work.
+        let _ = thread.join();
+    }
+}
+
+/// What is at work, and how much of it is done if that is known.
+fn with_share(text: &str, share: Option<f64>) -> String {
+    match share {
+        Some(share) => format!("{text}: {:.0} % done", 100.0 * share),
+        None => text.to_owned(),
     }
 }
 
@@ -108,18 +136,30 @@ impl Progress {
         }
     }
 
-    /// Shows on a terminal what is at work, of which nobody knows how long it takes, and for how long it has been.
-    pub fn busy(&self, text: String) -> Busy {
-        let bar = match self.style {
-            Style::Bar => ProgressBar::new_spinner(),
-            Style::Lines | Style::Json | Style::Quiet => return Busy(ProgressBar::hidden()),
-        };
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed}  {wide_msg}") {
-            bar.set_style(style);
+    /// Tells of what is at work: on a terminal for how long it has been and what a device tells of how much is done, in a log the
+    /// latter alone, of what takes long.
+    pub fn busy(&self, text: String, gauge: Gauge) -> Busy {
+        match self.style {
+            Style::Bar => {
+                let bar = ProgressBar::new_spinner();
+                if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed}  {wide_msg}") {
+                    bar.set_style(style);
+                }
+                Busy::looking(Duration::from_millis(200), move |ends| match ends {
+                    true => bar.finish_and_clear(),
+                    false => {
+                        bar.set_message(with_share(&text, gauge.share()));
+                        bar.tick();
+                    }
+                })
+            }
+            Style::Lines => Busy::looking(LINE_INTERVAL, move |ends| {
+                if let (false, Some(share)) = (ends, gauge.share()) {
+                    tell!("{}", with_share(&text, Some(share)));
+                }
+            }),
+            Style::Json | Style::Quiet => Busy::default(),
         }
-        bar.set_message(text);
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Busy(bar)
     }
 
     /// Whether a machine is told, by lines of JSON.

@@ -150,10 +150,11 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
             iteration: 0,
             spp,
         };
-        let busy = progress.busy(format!(
+        let text = format!(
             "{}: {}×{} pixels, {spp} samples each",
             film.name, sensor.width, sensor.height
-        ));
+        );
+        let busy = progress.busy(text, device.gauge());
         let picture = film.picture(&scene, device.as_mut(), look)?;
         drop(busy);
         let Some(mut picture) = picture else {

@@ -23,6 +23,7 @@ mod vector;
 
 use self::chunk::{CHUNK, chunks};
 use self::light::light_bytes;
+use super::gauge::Gauge;
 use super::{
     ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term, Work,
     moment_bytes, parameter_bytes, splat_bytes,
@@ -104,7 +105,13 @@ impl Cpu {
         };
         let detail = format!("{threads}, {}", level.name());
         let tape_limit = physical_bytes().map_or(TAPE_UNKNOWN, |bytes| bytes / TAPE_SHARE);
-        let (inputs, transport) = Inputs::new(level, tape_limit, Resident::empty(), ParamSet::default());
+        let (inputs, transport) = Inputs::new(
+            level,
+            tape_limit,
+            Gauge::default(),
+            Resident::empty(),
+            ParamSet::default(),
+        );
         Self {
             info: DeviceInfo {
                 kind: "cpu",
@@ -215,7 +222,13 @@ impl Device for Cpu {
         for parameter in &mut params.parameters {
             parameter.values = pages::on_large_pages(std::mem::take(&mut parameter.values));
         }
-        let (inputs, transport) = Inputs::new(self.inputs.level, self.inputs.tape_limit, resident, params);
+        let (inputs, transport) = Inputs::new(
+            self.inputs.level,
+            self.inputs.tape_limit,
+            self.inputs.gauge.clone(),
+            resident,
+            params,
+        );
         self.inputs = inputs;
         self.frame = Frame::default();
         self.passes = Passes::new(transport);
@@ -243,8 +256,13 @@ impl Device for Cpu {
         &self.inputs.params
     }
 
+    fn gauge(&self) -> Gauge {
+        self.inputs.gauge.clone()
+    }
+
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         let pass = Pass { batch, keys, spp };
+        self.inputs.gauge.begin(0);
         match &mut self.passes {
             Passes::Field(passes) => passes.render(&self.inputs, pass, &mut self.frame),
             Passes::Paths(passes) => {

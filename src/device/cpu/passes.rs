@@ -6,6 +6,7 @@ use super::paths::passes::PathPasses;
 use super::splats::passes::SplatPasses;
 use super::vector::level::Level;
 use crate::cluster::Cluster;
+use crate::device::gauge::Gauge;
 use crate::device::{Batch, DeviceError, Keys};
 use crate::params::ParamSet;
 use crate::resident::layout::{SceneRecord, SensorRecord};
@@ -26,11 +27,19 @@ pub(super) struct Inputs {
     /// Parameter of the radiance behind the scene.
     pub emitter: Option<usize>,
     pub params: ParamSet,
+    /// Counts the chunks of a pass that renders.
+    pub gauge: Gauge,
 }
 
 impl Inputs {
     /// Takes a scene apart into what is common and what belongs to one kind of transport.
-    pub(super) fn new(level: Level, tape_limit: u64, resident: Resident, params: ParamSet) -> (Self, Transport) {
+    pub(super) fn new(
+        level: Level,
+        tape_limit: u64,
+        gauge: Gauge,
+        resident: Resident,
+        params: ParamSet,
+    ) -> (Self, Transport) {
         let inputs = Self {
             level,
             cluster: Cluster::world(),
@@ -40,8 +49,14 @@ impl Inputs {
             references: resident.references,
             emitter: resident.emitter,
             params,
+            gauge,
         };
         (inputs, resident.transport)
+    }
+
+    /// A pass over this many chunks begins, of which each rank has as many.
+    pub(super) fn begin_chunks(&self, count: usize) {
+        self.gauge.begin(count.div_ceil(self.cluster.size()));
     }
 }
 

@@ -355,6 +355,7 @@ mod tests {
             references,
             emitter: None,
             params: ParamSet::default(),
+            gauge: crate::device::gauge::Gauge::default(),
         };
         (inputs, Batch { table, drawn: None })
     }

@@ -18,6 +18,7 @@ impl FieldPasses {
         let image = frame.begin(chunks.len());
         let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
         let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
+        inputs.begin_chunks(chunks.len());
         own.for_each(|(_, (out, &chunk))| {
             inputs.level.run(RenderChunk {
                 passes: self,
@@ -26,6 +27,7 @@ impl FieldPasses {
                 chunk,
                 out,
             });
+            inputs.gauge.add();
         });
     }
 }

@@ -84,9 +84,11 @@ impl PathPasses {
                     });
                 }
             }
+            inputs.gauge.add();
             sheet
         };
         let own = inputs.cluster.share(count as usize, 1);
+        inputs.gauge.begin(own.len());
         let sheets = own.into_par_iter().map(|band| follow(band as u32)).collect();
         match inputs.cluster.is_single() {
             true => sheets,

@@ -103,6 +103,7 @@ impl PathPasses {
         let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate().with_max_len(1);
         let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
         let rooms = Spare::default();
+        inputs.begin_chunks(chunks.len());
         own.for_each(|(_, (out, &chunk))| {
             RenderChunk {
                 inputs,
@@ -116,6 +117,7 @@ impl PathPasses {
                 out,
             }
             .run();
+            inputs.gauge.add();
         });
     }
 
@@ -147,10 +149,12 @@ impl PathPasses {
         };
         let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate();
         let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
+        inputs.begin_chunks(chunks.len());
         own.for_each(|(_, (out, chunk))| {
             for Place { place, pixel: at, .. } in chunk.pixels(&inputs.sensors, batch, keys) {
                 out[place] = pixel(at);
             }
+            inputs.gauge.add();
         });
     }
 
