@@ -1,11 +1,12 @@
 //! Training views and previewed views of a run.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 
 use crate::device::{Batch, Device, Keys};
 use crate::output::images::file_stems;
 use crate::resident::Resident;
 use crate::resident::layout::{NO_REFERENCE, backdrop};
+use crate::resident::pages::physical_bytes;
 use crate::scene::{Optimize, References, Scene};
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::{Pass, pass_key};
@@ -31,7 +32,7 @@ pub struct RenderSettings {
 /// Renders all pixels of one sensor for display.
 ///
 /// # Errors
-/// The device fails, or the view has more than 2³² pixels.
+/// The device fails, or the view has more than 2³² pixels or more than the machine can hold.
 pub fn render_view(device: &mut dyn Device, sensor: u32, look: RenderSettings) -> Result<Vec<[f32; 4]>> {
     let (batch, keys) = whole_view(device, sensor, look)?;
     device.develop(&batch, keys, look.spp)?;
@@ -40,6 +41,8 @@ pub fn render_view(device: &mut dyn Device, sensor: u32, look: RenderSettings) -
 
 /// All pixels of one sensor, and the random numbers of a render for display.
 fn whole_view(device: &dyn Device, sensor: u32, look: RenderSettings) -> Result<(Batch, Keys)> {
+    let record = &device.sensors()[sensor as usize];
+    check_picture([record.width, record.height], physical_bytes())?;
     let table = PixelTable::new(device.sensors(), &[sensor]);
     let table = table.ok_or_else(|| anyhow!("a view has more than 2³² pixels"))?;
     let keys = Keys {
@@ -47,6 +50,24 @@ fn whole_view(device: &dyn Device, sensor: u32, look: RenderSettings) -> Result<
         pass: pass_key(look.seed, look.iteration, Pass::Preview),
     };
     Ok((Batch { table, drawn: None }, keys))
+}
+
+/// Bytes that a pixel takes at least, on a device and as it is written: sixteen each of what is being rendered, of what was, and of the
+/// picture.
+const PIXEL_BYTES: u64 = 48;
+
+/// Refuses a picture that a machine of so many bytes could hold in no way, before any of it is made.
+fn check_picture([width, height]: [u32; 2], machine: Option<u64>) -> Result<()> {
+    let needed = PIXEL_BYTES * u64::from(width) * u64::from(height);
+    let Some(there) = machine.filter(|there| needed > *there) else {
+        return Ok(());
+    };
+    let gib = |bytes: u64| bytes as f64 / f64::from(1u32 << 30);
+    bail!(
+        "a picture of {width}×{height} pixels takes {:.1} GiB, the machine has {:.1} GiB; take fewer pixels, or a crop window",
+        gib(needed),
+        gib(there)
+    )
 }
 
 /// Renders a channel of the first surfaces, with the random numbers of [`render_view`]: its code is one of
@@ -111,6 +132,19 @@ pub(super) fn previews(scene: &Scene, chosen: &[u32], resident: &mut Resident) -
 mod tests {
     use super::*;
     use crate::scene::Sensor;
+
+    #[test]
+    fn a_picture_that_no_memory_holds_is_refused() {
+        assert!(check_picture([20_000, 10_000], None).is_ok());
+        assert!(check_picture([20_000, 10_000], Some(16 << 30)).is_ok());
+        let told = check_picture([20_000, 10_000], Some(8 << 30))
+            .expect_err("too large")
+            .to_string();
+        assert!(
+            told.contains("20000×10000 pixels takes 8.9 GiB, the machine has 8.0 GiB"),
+            "{told}"
+        );
+    }
 
     /// A view of random backdrops is shown by a record of its own behind all others, without backdrop and reference.
     #[test]
