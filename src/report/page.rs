@@ -246,6 +246,7 @@ fn legend(runs: &[RunData]) -> String {
 
 /// Loss and PSNR over iterations and seconds.
 fn curves(runs: &[RunData], views: &[ViewShown]) -> String {
+    let differ = different_losses(runs.iter().map(|run| (run.name.as_str(), &run.scene)));
     let mut html = "<div class=\"plots\">\n".to_owned();
     for over in [Over::Iterations, Over::Seconds] {
         let marks = match runs {
@@ -270,7 +271,11 @@ fn curves(runs: &[RunData], views: &[ViewShown]) -> String {
                 title: "Loss",
                 over,
                 log: true,
-                curves: each().map(loss).collect(),
+                curves: if differ.is_empty() {
+                    each().map(loss).collect()
+                } else {
+                    Vec::new()
+                },
                 marks: marks.clone(),
             },
             Chart {
@@ -302,7 +307,27 @@ fn curves(runs: &[RunData], views: &[ViewShown]) -> String {
     if matches!(runs, [run] if run.figures.last().is_some_and(|f| f.stage > 1)) {
         html += " Dashed: changes of resolution.";
     }
+    if !differ.is_empty() {
+        let _ = write!(html, " No curves of the losses, which differ: {}.", escape(&differ));
+    }
     html + "</p>\n"
+}
+
+/// What runs of these names and scenes minimise, as words; empty where it is the same or not known of all.
+fn different_losses<'a>(runs: impl Iterator<Item = (&'a str, &'a Value)>) -> String {
+    let losses: Option<Vec<(&str, &Value)>> = runs
+        .map(|(name, scene)| Some((name, scene.pointer("/optimize/loss")?)))
+        .collect();
+    let losses = losses.unwrap_or_default();
+    if losses.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+        return String::new();
+    }
+    let words = |(name, loss): &(&str, &Value)| match (loss["type"].as_str(), loss.get("delta")) {
+        (Some(kind), None) => format!("{kind} of {name}"),
+        (Some(kind), Some(delta)) => format!("{kind} by {delta} of {name}"),
+        (None, _) => format!("{loss} of {name}"),
+    };
+    losses.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
 /// PSNR of the rendered views of a run by iteration.
@@ -514,4 +539,21 @@ fn data(runs: &[RunData], views: &[ViewShown]) -> String {
     });
     // A `</script>` in a string would end the element, so `<` is escaped.
     all.to_string().replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn losses_share_an_axis_where_they_are_the_same() {
+        let scene = |loss: Value| json!({ "optimize": { "loss": loss } });
+        let (l1, l2) = (scene(json!({"type": "l1"})), scene(json!({"type": "l2"})));
+        let huber = scene(json!({"type": "huber", "delta": 0.5}));
+        assert_eq!(different_losses([("a", &l1), ("b", &l1)].into_iter()), "");
+        assert_eq!(different_losses([("a", &l1), ("b", &Value::Null)].into_iter()), "");
+        let told = different_losses([("a", &l1), ("b", &l2), ("c", &huber)].into_iter());
+        assert_eq!(told, "l1 of a, l2 of b, huber by 0.5 of c");
+    }
 }
