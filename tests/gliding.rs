@@ -14,7 +14,7 @@ use prbopt::transport::rays::sampler::dot;
 use prbopt::transport::scene::glide::{Glide, glide};
 use prbopt::transport::scene::shape::{Hit, intersect};
 use rayon::prelude::*;
-use small::worlds::mesh;
+use small::worlds::{mesh, normal_map};
 use std::path::Path;
 
 const DIFFUSE: &str = r#"{"type": "diffuse", "reflectance": 0.7}"#;
@@ -131,6 +131,7 @@ fn points_follow_what_jumps() {
     assert!(!slides(rectangle, &picture(r#", "filter_type": "nearest""#)));
     assert!(!slides(r#""type": "sphere""#, &picture("")));
     assert!(!slides(&mesh("octahedron"), DIFFUSE));
+    assert!(!slides(rectangle, &normal_map("", DIFFUSE)));
     // Each triangle has a tangent of its own, and without texture coordinates in the file a picture of its own.
     let folder = tempfile::tempdir().expect("a folder can be made");
     let square = |name: &str, faces: &str| {

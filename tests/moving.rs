@@ -18,7 +18,7 @@ use prbopt::transport::scene::shape::intersect;
 use prbopt::transport::scene::tangent::{derivatives, slopes};
 use small::agreement::{agrees_with_forward_mode, agrees_with_tape};
 use small::moving::{continuous_worlds, moving_worlds};
-use small::worlds::{attribute, mesh, normal_map, sheet, solid};
+use small::worlds::{attribute, distances, mesh, normal_map, sheet, solid};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -251,6 +251,7 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
     let of = |bsdf: &str| format!(r#""type": "sphere", "bsdf": {bsdf}"#);
     let picture = r#"{"type": "bitmap", "data": {"resolution": [4, 4], "value": 0.5}}"#;
     let under = r#""b": {"type": "diffuse"}"#;
+    let stone = format!(r#", "stone": {{{}}}"#, distances("torus"));
     let sheet = sheet();
     let cases = [
         (
@@ -291,15 +292,9 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
         ),
         (
             "prb",
-            of(&format!(r#"{{"type": "bumpmap", "heights": {picture}, {under}}}"#)),
-            "",
-            "there is a `bumpmap`, whose slopes",
-        ),
-        (
-            "volpath",
-            of(r#"{"type": "null"}, "interior": {"type": "homogeneous"}, "center": [0, 0, 9]"#),
-            "",
-            "there are media",
+            r#""type": "sphere""#.into(),
+            &stone,
+            "there is an `sdfgrid`, whose normals",
         ),
         (
             "rb",

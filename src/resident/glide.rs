@@ -127,7 +127,9 @@ fn is_continuous(paths: &PathScene, record: &SurfaceRecord, triangles: &Range<us
     };
     let of_leaf = |leaf: &LeafRecord| {
         let factors = &paths.bsdfs.factors[leaf.first_factor as usize..][..leaf.factors as usize];
-        (leaf.first_texture..leaf.first_texture + leaf.textures).all(is_smooth)
+        // Where a turned normal turns away from the viewer there is a border, anywhere on the surface.
+        leaf.relief == NONE
+            && (leaf.first_texture..leaf.first_texture + leaf.textures).all(is_smooth)
             && factors.iter().all(|factor| is_smooth(factor.texture))
     };
     let mut sides = [bsdf.front, bsdf.back].into_iter();

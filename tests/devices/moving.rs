@@ -99,6 +99,20 @@ fn devices_agree_on_what_moves_together() {
     compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{e}"));
 }
 
+/// Lights without extent that move beside what may not stand beside shapes that do.
+#[test]
+fn devices_agree_on_lamps_beside_what_stands_still() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let worlds = moving_worlds();
+    let name = "lamps that move beside bumps, distances, volumes and values of vertices";
+    let small = worlds
+        .iter()
+        .find(|small| small.name == name)
+        .expect("it is in the table");
+    let (cpu, gpu) = (run(&mut Cpu::new(), small), run(&mut gpu, small));
+    compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{e}"));
+}
+
 /// The whole table: `cargo test --release --test devices all_that_moves -- --ignored --nocapture`.
 #[test]
 #[ignore = "compiles shaders for minutes"]

@@ -193,9 +193,12 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
             ],
             format!(
                 r#"{}, {}, {}, "paper": {{{}, "to_world": [{{"scale": 0.5}}, {{"translate": [0.7, 0.6, 0.8]}}],
-                    "bsdf": {{"type": "twosided", "paint": {{"type": "diffuse", "reflectance": {}}}}}}}, {}, {lamp}, {beam}"#,
+                    "bsdf": {{"type": "twosided", "paint": {{"type": "diffuse", "reflectance": {}}}}}}}, {},
+                   "sign": {{{}, "to_world": [{{"scale": 0.4}}, {{"translate": [-0.9, 0.3, 0.9]}}], "emitter": {{"type": "area", "radiance": {}}}}},
+                   "globe": {{"type": "sphere", "radius": 0.2, "center": [-0.8, 1.0, 0.5], "emitter": {{"type": "area", "radiance": {}}}}},
+                   {lamp}, {beam}"#,
                 ball(&bump_map("", rough)),
-                shape("ring", &distances("torus"), rough),
+                shape("torus", &distances("torus"), brushed),
                 shape(
                     "plate",
                     r#""type": "disk""#,
@@ -204,22 +207,27 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
                 sheet(),
                 attribute("vertex_color", 0.8),
                 wall("ground", &solid(&grid([3, 2, 3], 3, "")), -60.0),
+                sheet(),
+                attribute("vertex_color", 2.0),
+                solid(&grid([2, 3, 2], 3, "")),
             ),
         ),
         world(
             "normal maps on what moves",
             &["ball", "plate", "box", "ground"],
             format!(
-                r#"{}, {}, "box": {{"type": "cube", "to_world": [{{"scale": 0.3}}, {{"translate": [0.8, -0.3, 0.9]}}], "bsdf": {}}},
+                r#"{}, {}, "box": {{"type": "cube", "to_world": [{{"scale": 0.3}}, {{"translate": [0.8, -0.3, 0.9]}}],
+                    "bsdf": {{"type": "blendbsdf", "weight": {}, "a": {}, "b": {}}}}},
                    "ground": {{"type": "rectangle", "bsdf": {},
                     "to_world": [{{"scale": 3}}, {{"translate": [0, 0, -1.2]}}, {{"rotate": {{"axis": [1, 0, 0], "angle": -60}}}}]}}, {panel}, {lamp}"#,
-                ball(&normal_map("", rough)),
-                shape(
-                    "plate",
-                    r#""type": "disk""#,
-                    &both(&normal_map(r#", "flip_invalid_normals": false"#, &painted))
-                ),
-                normal_map("", &both(brushed)),
+                ball(&normal_map(
+                    "",
+                    r#"{"type": "roughdielectric", "alpha": 0.5, "int_ior": 1.3}"#
+                )),
+                shape("plate", r#""type": "disk""#, &both(&normal_map("", &painted))),
+                image([4, 3], ""),
+                normal_map(r#", "flip_invalid_normals": false"#, &both(brushed)),
+                normal_map("", rough),
                 normal_map(r#", "use_shadowing_function": false"#, &painted),
             ),
         ),

@@ -70,7 +70,9 @@ fn light_anchor(record: Light, number: u32) -> Anchor {
 fn leave_trail(at: Interaction, wo: vec3f, outgoing: vec3f, turn: u32, by_value: vec3f, d: vec3f) {
     var tangent = local_axes(at).s;
     if (at.flags & BSDF_ANISOTROPIC) != 0u {
-        tangent = derivatives(at.hit).dp_du;
+        // Any tangent stands in where the surface has none of its own.
+        let dp_du = derivatives(at.hit).dp_du;
+        tangent = select(dp_du, tangent, all(across_normal(dp_du, at.hit.shading) == vec3f(0.0)));
     }
     var here = anchor(at.hit, tangent);
     here.seen = !trail.begun;

@@ -20,13 +20,18 @@ struct Derivatives {
 // both.
 fn tangents(hit: Hit) -> Frame {
     let n = hit.shading;
-    let dp_du = derivatives(hit).dp_du;
-    let s = dp_du - n * dot(n, dp_du);
-    if dot(s, s) <= 1.1920929e-7 * dot(dp_du, dp_du) {
+    let s = across_normal(derivatives(hit).dp_du, n);
+    if all(s == vec3f(0.0)) {
         return frame(n);
     }
     let axis = unit(s);
     return Frame(axis, cross(n, axis));
+}
+
+// The part of the derivative by u across the shading normal; zero where that is none, so that it tells no direction.
+fn across_normal(dp_du: vec3f, n: vec3f) -> vec3f {
+    let across = dp_du - n * dot(n, dp_du);
+    return select(across, vec3f(0.0), dot(across, across) <= 1.1920929e-7 * dot(dp_du, dp_du));
 }
 
 // The derivatives by u and v in the world; zero where they are not known, as at a sphere's poles.

@@ -17,8 +17,8 @@ use crate::transport::scene::light::{Drawn, light_color};
 use crate::transport::scene::motion::{Anchor, ByMoved, Seen, is_wanted, moved, moved_adjoint};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, SurfacePoint};
-use crate::transport::scene::tangent::derivatives;
-use crate::transport::scene::texture::{texture_eval, texture_slopes};
+use crate::transport::scene::tangent::direction_of_u;
+use crate::transport::scene::texture::{bitmap_slopes, texture_eval};
 use crate::transport::scene::three_point::{Onwards, ThreePoints};
 
 /// The last points of a path. Elsewhere than in the walk, which is the smaller where all stands still.
@@ -64,16 +64,13 @@ impl<N> Trail<N> {
 
 /// The anchor of a point that a path meets: its first is seen by the camera.
 #[inline]
-fn anchor(scene: &SceneView, hit: &Hit, turnable: Option<[f32; 3]>, seen: Option<Seen>) -> Anchor {
-    Anchor {
-        hit: *hit,
-        along: turnable.unwrap_or_else(|| derivatives(scene, hit)[0]),
-        seen,
-    }
+fn anchor(hit: &Hit, along: [f32; 3], seen: Option<Seen>) -> Anchor {
+    Anchor { hit: *hit, along, seen }
 }
 
 impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
-    /// The anchor of a vertex, and what its frame is taken from: any tangent serves a BSDF that looks alike from all sides.
+    /// The anchor of a vertex, and what its frame is taken from: any tangent serves a BSDF that looks alike from all sides, and one
+    /// stands in where the surface has none of its own.
     #[inline]
     fn here(&self, at: &Interaction) -> Anchor {
         let turnable = at.record(self.scene).flags & bsdf::ANISOTROPIC == 0;
@@ -81,7 +78,12 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             None => Some(Seen::new(self.scene, at.incoming, self.path.sensor)),
             Some(points) => points.met,
         };
-        anchor(self.scene, &at.hit, turnable.then_some(at.s), seen)
+        let own = if turnable {
+            None
+        } else {
+            direction_of_u(self.scene, &at.hit)
+        };
+        anchor(&at.hit, own.map_or(at.s, |[dp_du, _]| dp_du), seen)
     }
 
     /// Remembers a scattering; in a replay `d` are the derivatives by the logarithm of its factor.
@@ -124,7 +126,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             here: open.here,
             before: open.before,
             after: match hit {
-                Some(hit) => Onwards::Surface(anchor(scene, hit, Some(hit.normal), met)),
+                Some(hit) => Onwards::Surface(anchor(hit, hit.normal, met)),
                 None => Onwards::Direction(ray),
             },
         };
@@ -179,10 +181,12 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             return none;
         }
         let seen = Seen::new(scene, self.path.direction, self.path.sensor);
-        let anchor = anchor(scene, hit, Some(hit.normal), Some(seen));
+        let anchor = anchor(hit, hit.normal, Some(seen));
         let color = light_color(fields, record);
-        let slopes = texture_slopes(&scene.textures[record.texture as usize], hit.point.uv)
-            .each(|at| texture_eval(fields.integrand(at.slot), &at) * color);
+        let Some(slopes) = bitmap_slopes(scene, record.texture, hit.point.uv) else {
+            return none;
+        };
+        let slopes = slopes.each(|at| texture_eval(fields.integrand(at.slot), &at) * color);
         if MODE == REPLAY {
             if is_wanted(scene, &anchor, &self.adjoint.sink) {
                 let d = self.path.alive(self.adjoint.d_radiance * self.path.beta * factor);

@@ -1,7 +1,7 @@
 //! How a leaf of a BSDF faces a path: the directions in the frame that its model is evaluated in. That is the local frame
 //! of the surface, turned over on the back of a two-sided BSDF, or the frame of a normal map or a bump map in it.
 
-use super::bsdf::local::{Gradients, flipped, lift};
+use super::bsdf::local::{Gradients, flipped, lift, torque};
 use super::bsdf::relief::Relief;
 use super::interaction::Interaction;
 use super::motion::{plus, scaled};
@@ -184,15 +184,15 @@ impl<N: Number> Facing<'_, N> {
         }
     }
 
-    /// The derivatives by the texel of a normal map, likewise; None of a leaf that has none.
+    /// The derivatives by the texel of a normal map, likewise; None of a leaf that has none. `by_seen` are those by what the model
+    /// sees of both directions.
     #[inline]
-    pub fn texel_adjoint(&self, wo: [N; 3], torque: [N; 3], by_factor: N) -> Option<Rgb<N>> {
-        match self.leaf.flags & leaf::BUMP {
-            0 => self
-                .normal_adjoint(wo, torque, by_factor)
-                .map(|by_normal| Rgb(by_normal) * 2.0),
-            _ => None,
+    pub fn texel_adjoint(&self, wo: [N; 3], seen: &Seen<N>, by_seen: Gradients<N>, by_factor: N) -> Option<Rgb<N>> {
+        if self.leaf.flags & leaf::BUMP != 0 || self.relief.is_none() {
+            return None;
         }
+        let by_normal = self.normal_adjoint(wo, torque(self.wi, seen.wo, by_seen), by_factor);
+        by_normal.map(|by_normal| Rgb(by_normal) * 2.0)
     }
 
     /// The derivatives by the local direction that the path comes from and by `wo`, from those by what the model sees of them and by

@@ -16,14 +16,21 @@ const TURN: f32 = 2.0 * std::f32::consts::PI;
 #[inline(never)]
 pub fn tangents(scene: &SceneView, hit: &Hit) -> ([f32; 3], [f32; 3]) {
     let n = hit.shading;
+    let Some([_, across]) = direction_of_u(scene, hit) else {
+        return frame(n);
+    };
+    let s = normalize(across);
+    (s, cross(n, s))
+}
+
+/// ∂p/∂u and its part across the shading normal; None where that is none, so that it tells no direction.
+#[inline]
+pub fn direction_of_u(scene: &SceneView, hit: &Hit) -> Option<[[f32; 3]; 2]> {
+    let n = hit.shading;
     let dp_du = derivatives(scene, hit)[0];
     let along = dot(n, dp_du);
-    let s = [0, 1, 2].each(|a| dp_du[a] - n[a] * along);
-    if dot(s, s) <= f32::EPSILON * dot(dp_du, dp_du) {
-        return frame(n);
-    }
-    let s = normalize(s);
-    (s, cross(n, s))
+    let across = [0, 1, 2].each(|a| dp_du[a] - n[a] * along);
+    (dot(across, across) > f32::EPSILON * dot(dp_du, dp_du)).then_some([dp_du, across])
 }
 
 /// ∂p/∂u and ∂p/∂v in the world; zero where they are not known, as at a sphere's poles.

@@ -4,7 +4,7 @@
 use super::beam::{Axes, Beam};
 use super::bsdf::factors;
 use super::bsdf::leaf::{Model, Values};
-use super::bsdf::local::{Gradients, inner, lift, no_gradients, outer, torque};
+use super::bsdf::local::{Gradients, inner, lift, no_gradients, outer};
 use super::facing::facing_from;
 use super::interaction::Interaction;
 use super::motion::{
@@ -318,7 +318,7 @@ impl ThreePoints<'_> {
             for (i, slope) in slopes.iter().take(leaf.textures as usize).enumerate() {
                 look_up(leaf.first_texture + i as u32, *slope);
             }
-            if let Some(by_texel) = facing.texel_adjoint(wo, torque(facing.wi, seen.wo, by_seen), by_factor) {
+            if let Some(by_texel) = facing.texel_adjoint(wo, &seen, by_seen, by_factor) {
                 look_up(leaf.relief, by_texel);
             }
             let value = (by_value * value * Rgb::splat(seen.factor)).sum();
