@@ -10,6 +10,11 @@ const FOLDERS: [&str; 2] = ["transport", "kernels"];
 /// Functions of WGSL without one of their name in the Rust twin, each list with the reason.
 const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     (
+        "transport/scene/bsdf/leaf",
+        &["replaced", "placed"],
+        "arrays are indexed by any number in Rust",
+    ),
+    (
         "kernels/occupancy",
         &["occupancy_bits"],
         "the loop over a cell's texels is the device's in Rust",

@@ -1,34 +1,62 @@
-//! How much of a pass a device has done, for who looks on from another thread.
+//! How much of a picture a device has done, for who looks on from another thread.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Parts of the pass at hand, all and done. Copies share both numbers.
+/// Passes of the picture at hand, and parts of the pass at hand. Copies share these numbers.
 #[derive(Debug, Clone, Default)]
-pub struct Gauge(Arc<Counts>);
+pub struct Gauge(Arc<Mutex<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    all: AtomicU64,
-    done: AtomicU64,
+    /// Passes that a picture takes, and those that have begun.
+    passes: u32,
+    begun: u32,
+    /// Parts of the pass that was begun last, zero where nobody counts them, and those that are done.
+    parts: u64,
+    done: u64,
 }
 
 impl Gauge {
-    /// A pass of this many parts begins.
-    pub fn begin(&self, parts: usize) {
-        self.0.done.store(0, Relaxed);
-        self.0.all.store(parts as u64, Relaxed);
+    /// A picture of this many passes begins.
+    pub fn begin_picture(&self, passes: u32) {
+        *self.counts() = Counts {
+            passes,
+            ..Counts::default()
+        };
+    }
+
+    /// The next pass begins, of which no parts are known yet.
+    pub fn begin_pass(&self) {
+        let mut counts = self.counts();
+        counts.begun += 1;
+        (counts.parts, counts.done) = (0, 0);
+    }
+
+    /// The pass at hand has this many parts, of which none is done.
+    pub fn begin_parts(&self, parts: usize) {
+        let mut counts = self.counts();
+        (counts.parts, counts.done) = (parts as u64, 0);
     }
 
     /// One more part is done.
     pub fn add(&self) {
-        self.0.done.fetch_add(1, Relaxed);
+        self.counts().done += 1;
     }
 
-    /// The share that is done, in [0, 1]; None before the first pass.
+    /// The share of the picture that is done, in [0, 1]; None while no parts are known.
     pub fn share(&self) -> Option<f64> {
-        let [done, all] = [&self.0.done, &self.0.all].map(|count| count.load(Relaxed));
-        (all > 0).then(|| (done as f64 / all as f64).min(1.0))
+        let counts = self.counts();
+        if counts.parts == 0 {
+            return None;
+        }
+        let before = f64::from(counts.begun.saturating_sub(1));
+        let passes = f64::from(counts.passes.max(counts.begun).max(1));
+        Some(((before + counts.done as f64 / counts.parts as f64) / passes).min(1.0))
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        // Numbers are whole whoever has panicked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -37,15 +65,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_tell_the_share_of_the_pass_at_hand() {
+    fn copies_tell_the_share_of_the_picture_at_hand() {
         let gauge = Gauge::default();
         let seen = gauge.clone();
         assert_eq!(seen.share(), None);
-        gauge.begin(4);
+        gauge.begin_picture(2);
+        gauge.begin_pass();
+        assert_eq!(seen.share(), None);
+        gauge.begin_parts(4);
         assert_eq!(seen.share(), Some(0.0));
         gauge.add();
-        assert_eq!(seen.share(), Some(0.25));
-        gauge.begin(2);
-        assert_eq!(seen.share(), Some(0.0));
+        assert_eq!(seen.share(), Some(0.125));
+        gauge.begin_pass();
+        gauge.begin_parts(2);
+        assert_eq!(seen.share(), Some(0.5));
+        gauge.add();
+        assert_eq!(seen.share(), Some(0.75));
+        gauge.begin_picture(1);
+        assert_eq!(seen.share(), None);
     }
 }

@@ -282,7 +282,7 @@ pub trait Device {
     /// The parameters' paths, shapes and tuning; `values` may be empty, they live on the device.
     fn params(&self) -> &ParamSet;
 
-    /// Tells, from any thread, how much is done of a pass that renders; nothing of a device that works behind the program's back.
+    /// Tells, from any thread, how much is done of a picture; nothing of a device that works behind the program's back.
     fn gauge(&self) -> Gauge {
         Gauge::default()
     }

@@ -64,6 +64,7 @@ pub fn judge(
         if stop.load(Ordering::SeqCst) {
             return Ok(None);
         }
+        device.gauge().begin_picture(1);
         let busy = progress.busy(sensor.name.clone(), device.gauge());
         let picture = Picture::of(sensor, render_view(device, index as u32, look)?);
         drop(busy);

@@ -258,6 +258,7 @@ fn target_renders(
     };
     let mut renders = HashMap::new();
     for index in 0..count as u32 {
+        device.gauge().begin_picture(1);
         let _busy = progress.busy(format!("reference {} of {count}", index + 1), device.gauge());
         renders.insert(index, render_view(device, index, look)?);
     }

@@ -52,13 +52,13 @@ fn whole_view(device: &dyn Device, sensor: u32, look: RenderSettings) -> Result<
     Ok((Batch { table, drawn: None }, keys))
 }
 
-/// Bytes that a pixel takes at least, on a device and as it is written: sixteen each of what is being rendered, of what was, and of the
-/// picture.
+/// Bytes of the host's memory that a pixel takes at least: sixteen each on the device that is the CPU, or as a GPU hands them over, in the
+/// order of the picture, and in the picture that is written.
 const PIXEL_BYTES: u64 = 48;
 
 /// Refuses a picture that a machine of so many bytes could hold in no way, before any of it is made.
 fn check_picture([width, height]: [u32; 2], machine: Option<u64>) -> Result<()> {
-    let needed = PIXEL_BYTES * u64::from(width) * u64::from(height);
+    let needed = (PIXEL_BYTES * u64::from(width)).saturating_mul(u64::from(height));
     let Some(there) = machine.filter(|there| needed > *there) else {
         return Ok(());
     };

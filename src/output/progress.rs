@@ -51,13 +51,15 @@ impl Busy {
     /// Calls `look` at this interval from a thread, and at last with true.
     fn looking(interval: Duration, mut look: impl FnMut(bool) + Send + 'static) -> Self {
         let (sender, receiver) = channel();
-        let thread = std::thread::spawn(move || {
+        let watch = move || {
             while let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(interval) {
                 look(false);
             }
             look(true);
-        });
-        Self(Some((sender, thread)))
+        };
+        // Where no thread is to be had, nothing is shown.
+        let thread = std::thread::Builder::new().spawn(watch).ok();
+        Self(thread.map(|thread| (sender, thread)))
     }
 }
 
@@ -124,7 +126,8 @@ impl Progress {
         move |text| match style {
             Style::Quiet | Style::Json => {}
             Style::Lines => tell!("{text}"),
-            Style::Bar => bar.suspend(|| tell!("\r{text}")),
+            // Of a line that something else shows nothing is to stand beside it.
+            Style::Bar => bar.suspend(|| tell!("\r\x1b[2K{text}")),
         }
     }
 

@@ -27,6 +27,11 @@ impl Film<'_> {
         look: RenderSettings,
     ) -> Result<Option<Picture>> {
         let Channels { aovs, depth, moments } = &scene.channels;
+        let sensors = self.sensors.len() as u32;
+        device.gauge().begin_picture(match moments {
+            Some(_) => sensors.saturating_mul(look.spp),
+            None => sensors.saturating_mul(1 + aovs.len() as u32),
+        });
         if let Some(name) = moments {
             return self.with_moments(name, scene, device, look);
         }

@@ -262,7 +262,7 @@ impl Device for Cpu {
 
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         let pass = Pass { batch, keys, spp };
-        self.inputs.gauge.begin(0);
+        self.inputs.gauge.begin_pass();
         match &mut self.passes {
             Passes::Field(passes) => passes.render(&self.inputs, pass, &mut self.frame),
             Passes::Paths(passes) => {
@@ -281,6 +281,7 @@ impl Device for Cpu {
             return self.render(batch, keys, spp);
         };
         let pass = Pass { batch, keys, spp };
+        self.inputs.gauge.begin_pass();
         passes.develop(&self.inputs, pass, &mut self.frame);
         passes.splat_light(&self.inputs, pass, &mut self.frame)?;
         self.frame.note(pass);
@@ -292,6 +293,7 @@ impl Device for Cpu {
         let Passes::Paths(passes) = &self.passes else {
             return Err(super::no_surfaces());
         };
+        self.inputs.gauge.begin_pass();
         passes.render_aov(&self.inputs, pass, aov, &mut self.frame);
         self.frame.note(pass);
         Ok(())

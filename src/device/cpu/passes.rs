@@ -54,9 +54,9 @@ impl Inputs {
         (inputs, resident.transport)
     }
 
-    /// A pass over this many chunks begins, of which each rank has as many.
+    /// The chunks of a pass begin, of which each rank has as many.
     pub(super) fn begin_chunks(&self, count: usize) {
-        self.gauge.begin(count.div_ceil(self.cluster.size()));
+        self.gauge.begin_parts(count.div_ceil(self.cluster.size()));
     }
 }
 

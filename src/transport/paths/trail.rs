@@ -17,7 +17,7 @@ use crate::transport::scene::light::{Drawn, light_color};
 use crate::transport::scene::motion::{Anchor, ByMoved, Seen, is_wanted, moved, moved_adjoint};
 use crate::transport::scene::records::{Fields, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, SurfacePoint};
-use crate::transport::scene::tangent::direction_of_u;
+use crate::transport::scene::tangent::{across_normal, derivatives};
 use crate::transport::scene::texture::{bitmap_slopes, texture_eval};
 use crate::transport::scene::three_point::{Onwards, ThreePoints};
 
@@ -78,12 +78,13 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             None => Some(Seen::new(self.scene, at.incoming, self.path.sensor)),
             Some(points) => points.met,
         };
-        let own = if turnable {
-            None
+        let dp_du = if turnable {
+            at.s
         } else {
-            direction_of_u(self.scene, &at.hit)
+            derivatives(self.scene, &at.hit)[0]
         };
-        anchor(&at.hit, own.map_or(at.s, |[dp_du, _]| dp_du), seen)
+        let is_known = across_normal(dp_du, at.hit.shading) != [0.0; 3];
+        anchor(&at.hit, if is_known { dp_du } else { at.s }, seen)
     }
 
     /// Remembers a scattering; in a replay `d` are the derivatives by the logarithm of its factor.

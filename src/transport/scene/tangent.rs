@@ -16,21 +16,23 @@ const TURN: f32 = 2.0 * std::f32::consts::PI;
 #[inline(never)]
 pub fn tangents(scene: &SceneView, hit: &Hit) -> ([f32; 3], [f32; 3]) {
     let n = hit.shading;
-    let Some([_, across]) = direction_of_u(scene, hit) else {
+    let s = across_normal(derivatives(scene, hit)[0], n);
+    if s == [0.0; 3] {
         return frame(n);
-    };
-    let s = normalize(across);
+    }
+    let s = normalize(s);
     (s, cross(n, s))
 }
 
-/// ∂p/∂u and its part across the shading normal; None where that is none, so that it tells no direction.
+/// The part of ∂p/∂u across the shading normal; zero where that is none, so that it tells no direction.
 #[inline]
-pub fn direction_of_u(scene: &SceneView, hit: &Hit) -> Option<[[f32; 3]; 2]> {
-    let n = hit.shading;
-    let dp_du = derivatives(scene, hit)[0];
+pub fn across_normal(dp_du: [f32; 3], n: [f32; 3]) -> [f32; 3] {
     let along = dot(n, dp_du);
     let across = [0, 1, 2].each(|a| dp_du[a] - n[a] * along);
-    (dot(across, across) > f32::EPSILON * dot(dp_du, dp_du)).then_some([dp_du, across])
+    match dot(across, across) <= f32::EPSILON * dot(dp_du, dp_du) {
+        true => [0.0; 3],
+        false => across,
+    }
 }
 
 /// ∂p/∂u and ∂p/∂v in the world; zero where they are not known, as at a sphere's poles.

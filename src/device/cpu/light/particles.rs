@@ -88,7 +88,7 @@ impl PathPasses {
             sheet
         };
         let own = inputs.cluster.share(count as usize, 1);
-        inputs.gauge.begin(own.len());
+        inputs.gauge.begin_parts(own.len());
         let sheets = own.into_par_iter().map(|band| follow(band as u32)).collect();
         match inputs.cluster.is_single() {
             true => sheets,

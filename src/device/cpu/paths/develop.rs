@@ -33,7 +33,7 @@ impl PathPasses {
         let mut film: Vec<Exposure> = vec![[0.0; 5]; chunks.len() * CHUNK];
         let mut samples = vec![[0.0; 4]; sampled.len() * CHUNK];
         let rooms = Spare::default();
-        inputs.begin_chunks(pass.spp as usize * sampled.len());
+        self.begin_chunks(inputs, pass.spp as usize * sampled.len());
         for sample in 0..pass.spp {
             let all = samples.par_chunks_mut(CHUNK).zip(&sampled).enumerate();
             let own = all.filter(|(i, _)| inputs.cluster.owns(*i));

@@ -103,7 +103,7 @@ impl PathPasses {
         let all = image.par_chunks_mut(CHUNK).zip(&chunks).enumerate().with_max_len(1);
         let own = all.filter(|(i, _)| inputs.cluster.owns(*i));
         let rooms = Spare::default();
-        inputs.begin_chunks(chunks.len());
+        self.begin_chunks(inputs, chunks.len());
         own.for_each(|(_, (out, &chunk))| {
             RenderChunk {
                 inputs,
@@ -119,6 +119,13 @@ impl PathPasses {
             .run();
             inputs.gauge.add();
         });
+    }
+
+    /// The chunks of a picture begin. They count for nothing where light is traced beside, which takes longer.
+    pub(super) fn begin_chunks(&self, inputs: &Inputs, count: usize) {
+        if self.scene.light_tracer.is_none() {
+            inputs.begin_chunks(count);
+        }
     }
 
     /// Renders a channel of the first surfaces.
