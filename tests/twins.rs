@@ -10,11 +10,6 @@ const FOLDERS: [&str; 2] = ["transport", "kernels"];
 /// Functions of WGSL without one of their name in the Rust twin, each list with the reason.
 const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     (
-        "transport/scene/bsdf/leaf",
-        &["replaced", "placed"],
-        "arrays are indexed by any number in Rust",
-    ),
-    (
         "kernels/occupancy",
         &["occupancy_bits"],
         "the loop over a cell's texels is the device's in Rust",
@@ -177,6 +172,8 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "transport/scene/bsdf/leaf",
         &[
             "leaf_values",
+            "replaced",
+            "placed",
             "leaf_has",
             "leaf_distribution",
             "leaf_least_share",
