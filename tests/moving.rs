@@ -297,6 +297,18 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
             "there is an `sdfgrid`, whose normals",
         ),
         (
+            "prb",
+            of(&format!(r#"{{"type": "bumpmap", "heights": {picture}, {under}}}"#)),
+            "",
+            "there is a `bumpmap`, whose slopes",
+        ),
+        (
+            "volpath",
+            of(r#"{"type": "null"}, "interior": {"type": "homogeneous"}, "center": [0, 0, 9]"#),
+            "",
+            "there are media",
+        ),
+        (
             "rb",
             r#""type": "sphere""#.into(),
             "",

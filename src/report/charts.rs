@@ -340,10 +340,10 @@ fn percent(share: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn figures(count: u32) -> Vec<Figures> {
+    pub(in crate::report) fn figures(count: u32) -> Vec<Figures> {
         let line = |i: u32| {
             serde_json::json!({
                 "iteration": i, "stage": 1, "loss": 1.0 / f64::from(i), "psnr": f64::from(i).ln(), "penalty": 0.0,

@@ -543,8 +543,11 @@ fn data(runs: &[RunData], views: &[ViewShown]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::charts::tests::figures;
     use super::*;
+    use crate::output::run_folder::RunFolder;
     use serde_json::json;
+    use std::path::Path;
 
     #[test]
     fn losses_share_an_axis_where_they_are_the_same() {
@@ -555,5 +558,31 @@ mod tests {
         assert_eq!(different_losses([("a", &l1), ("b", &Value::Null)].into_iter()), "");
         let told = different_losses([("a", &l1), ("b", &l2), ("c", &huber)].into_iter());
         assert_eq!(told, "l1 of a, l2 of b, huber by 0.5 of c");
+    }
+    #[test]
+    fn runs_of_different_losses_have_no_curve_of_them() {
+        let run = |name: &str, loss: &str| RunData {
+            name: name.to_owned(),
+            folder: RunFolder::at(Path::new(name)),
+            standing: Standing::Finished,
+            record: Value::Null,
+            scene: json!({ "optimize": { "loss": { "type": loss } } }),
+            held_out: Value::Null,
+            held_out_refined: Value::Null,
+            cameras: Value::Null,
+            figures: figures(2),
+            views: Vec::new(),
+            parameters: Vec::new(),
+            start: Vec::new(),
+            truth: Vec::new(),
+        };
+        let page = |losses: [&str; 2]| curves(&[run("a", losses[0]), run("b", losses[1])], &[]);
+        let (same, other) = (page(["l1", "l1"]), page(["l1", "l2"]));
+        assert!(same.contains("Loss") && !same.contains("No curves"), "{same}");
+        assert!(
+            other.contains("No curves of the losses, which differ: l1 of a, l2 of b."),
+            "{other}"
+        );
+        assert!(!other.contains("Loss") && other.contains("PSNR"), "{other}");
     }
 }

@@ -78,13 +78,10 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             None => Some(Seen::new(self.scene, at.incoming, self.path.sensor)),
             Some(points) => points.met,
         };
-        let dp_du = if turnable {
-            at.s
-        } else {
-            derivatives(self.scene, &at.hit)[0]
-        };
-        let is_known = across_normal(dp_du, at.hit.shading) != [0.0; 3];
-        anchor(&at.hit, if is_known { dp_du } else { at.s }, seen)
+        let own =
+            || Some(derivatives(self.scene, &at.hit)[0]).filter(|d| across_normal(*d, at.hit.shading) != [0.0; 3]);
+        let along = if turnable { None } else { own() };
+        anchor(&at.hit, along.unwrap_or(at.s), seen)
     }
 
     /// Remembers a scattering; in a replay `d` are the derivatives by the logarithm of its factor.

@@ -61,11 +61,8 @@ fn relieved<'a, 'b, N: Number + 'b>(
     leaf: &'a LeafRecord,
     at: &Interaction,
 ) -> Option<Facing<'a, N>> {
-    let m = match leaf.flags & leaf::BUMP {
-        0 => mapped_normal(texture_value(scene, look, leaf.relief, &at.hit.point)),
-        _ => bumped_normal(scene, look, leaf, at),
-    };
-    turned_to(leaf, m, lift(at.wi))
+    let texture = |texture: u32| texture_value(scene, look, texture, &at.hit.point);
+    facing_from(scene, look, &texture, leaf, at, lift(at.wi))
 }
 
 /// How a leaf faces a path that comes from the local direction `wi`, where this and the textures are numbers that may carry

@@ -28,10 +28,11 @@
 // The share of samples that each lobe of a principled BSDF is given at least, where a run may change it.
 const LEAST_SHARE: f32 = 0.03;
 
-// The values of a leaf's textures at a point, in the order of its model's fields, or derivatives by these; a number is the first
+// Values of a leaf's textures, in the order of its model's fields, or derivatives by these; a number is the first
 // channel.
 alias Values = array<vec3f, LEAF_TEXTURES>;
 
+// The values at a point.
 fn leaf_values(leaf: Leaf, point: SurfacePoint) -> Values {
     var found: Values;
     for (var i = 0u; i < leaf.textures; i++) {
