@@ -282,10 +282,8 @@ pub trait Device {
     /// The parameters' paths, shapes and tuning; `values` may be empty, they live on the device.
     fn params(&self) -> &ParamSet;
 
-    /// Tells, from any thread, how much is done of a picture; nothing of a device that works behind the program's back.
-    fn gauge(&self) -> Gauge {
-        Gauge::default()
-    }
+    /// Tells, from any thread, how much is done of a picture.
+    fn gauge(&self) -> Gauge;
 
     /// Renders a batch into the device's image: RGB means of `spp` samples and the transmittance, -1 if masked.
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()>;

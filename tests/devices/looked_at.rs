@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use prbopt::device::cpu::Cpu;
-use prbopt::device::gpu::Options;
+use prbopt::device::gpu::{DispatchSize, Options};
 use prbopt::device::{Batch, Device};
 use prbopt::gradcheck::{self, Setup};
 use prbopt::kernels::optimizer::Optimizer;
@@ -66,6 +66,65 @@ pub(super) fn outcome_by(device: &mut dyn Device, text: &str, sought: impl Fn(&s
     image(device, &batch, "image", &mut outcome);
     gradients(device, &batch, &mut outcome);
     outcome
+}
+
+/// A view of a scene, as [`outcome`] looks at it.
+fn view(device: &mut dyn Device, text: &str, spp: u32) -> Vec<[f32; 4]> {
+    let scene = scene::parse(text, Path::new("looked_at.json")).unwrap_or_else(|e| panic!("{e}"));
+    let setup = Setup::new(&scene, &gradcheck::Options::default()).expect("the scene is sound");
+    device
+        .load(setup.resident, setup.params, Optimizer::Sgd { momentum: 0.0 })
+        .expect("a small scene");
+    device.gauge().begin_picture(1);
+    let look = RenderSettings {
+        seed: 4,
+        iteration: 0,
+        spp,
+    };
+    render_view(device, 0, look).expect("it renders")
+}
+
+/// Paths of no edges meet nothing, whether they are followed together, one by one or by a shader.
+#[test]
+fn without_edges_pictures_are_black_and_transparent() {
+    let mut devices: Vec<Box<dyn Device>> = vec![Box::new(Cpu::new())];
+    devices.extend(gpu(Options::default()).map(|gpu| Box::new(gpu) as Box<dyn Device>));
+    let text = text(r#"{"type": "box"}"#, false);
+    let short = text.replace(r#""max_depth": 4"#, r#""max_depth": 0"#);
+    let alone = short.replace(r#""max_depth": 0"#, r#""max_depth": 0, "hide_emitters": true"#);
+    for device in &mut devices {
+        let name = device.info().name.clone();
+        for text in [&short, &alone] {
+            let seen = view(device.as_mut(), text, 3);
+            assert!(seen.iter().all(|p| *p == [0.0, 0.0, 0.0, 1.0]), "{name}: {:?}", seen[0]);
+        }
+        let seen = view(device.as_mut(), &text, 3);
+        assert!(seen.iter().any(|p| p[3] == 0.0), "{name}: nothing is seen");
+    }
+}
+
+/// In waves, pixel by pixel in pieces, and where samples are spread over pixels.
+#[test]
+fn a_gauge_is_full_when_a_picture_is_done() {
+    let waves = |waves| Options {
+        waves,
+        dispatch_size: Some(DispatchSize { rays: 100, samples: 2 }),
+        ..Options::default()
+    };
+    let mut devices: Vec<Box<dyn Device>> = vec![Box::new(Cpu::new())];
+    devices.extend(
+        [true, false]
+            .into_iter()
+            .filter_map(|on| gpu(waves(on)))
+            .map(|gpu| Box::new(gpu) as Box<dyn Device>),
+    );
+    for device in &mut devices {
+        for filter in [r#"{"type": "box"}"#, r#"{"type": "gaussian"}"#] {
+            view(device.as_mut(), &text(filter, false), 3);
+            let name = device.info().name.clone();
+            assert_eq!(device.gauge().share(), Some(1.0), "{name}, {filter}");
+        }
+    }
 }
 
 /// As all adapters but software ones read them.

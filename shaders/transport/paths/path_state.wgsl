@@ -57,7 +57,7 @@ struct Path {
     eta: f32,
     // Contributions so far.
     count: u32,
-    // Whether the path reached the background without being scattered.
+    // Whether the path reached the background without being scattered, or has no edge by which it would meet anything.
     straight: bool,
 }
 

@@ -36,6 +36,7 @@
 // Follows a path until it ends. If `begin` is turning, the path starts by being scattered at that vertex.
 fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>) {
     if (*path).depth >= settings.max_depth {
+        (*path).straight = (*path).depth == 0u;
         return;
     }
     var vertex = begin;

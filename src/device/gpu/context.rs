@@ -2,16 +2,21 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::adapters::{AdapterSummary, WIDE_ATOMICS};
 use super::hierarchy::Hierarchy;
 use super::records::{Elements, Launch};
 use super::shaders::{Access, Binding, Kernel};
 use super::stopwatch::Stopwatch;
+use crate::device::gauge::Gauge;
 use crate::device::{DeviceError, Result};
 
 /// Bytes that go up or down at once, so that staging never doubles a large array.
 const STAGING_BYTES: u64 = 64 << 20;
+
+/// Who waits for a device looks up as often, so that what was done is counted.
+const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// An open device and its queue.
 #[derive(Debug)]
@@ -25,6 +30,8 @@ pub(super) struct Context {
     work: wgpu::Buffer,
     /// Times what is dispatched, where somebody asks for that.
     pub stopwatch: Option<Stopwatch>,
+    /// Counts what is done of a picture.
+    pub gauge: Gauge,
 }
 
 /// What wgpu reported outside of any call.
@@ -106,6 +113,7 @@ impl Context {
             faults,
             work,
             stopwatch: None,
+            gauge: Gauge::default(),
         })
     }
 
@@ -232,7 +240,15 @@ impl Context {
     pub(super) fn wait(&self) -> Result<()> {
         // wgpu panics here when the device is lost; the callback above has noted why.
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            self.device.poll(wgpu::PollType::wait_indefinitely())
+            loop {
+                let polled = self.device.poll(wgpu::PollType::Wait {
+                    submission_index: None,
+                    timeout: Some(LOOK_UP),
+                });
+                if !matches!(polled, Err(wgpu::PollError::Timeout)) {
+                    return polled;
+                }
+            }
         }));
         self.check()?;
         match polled {
@@ -240,6 +256,12 @@ impl Context {
             Ok(Err(e)) => Err(DeviceError::Lost(format!("{}: {e}", self.summary.name))),
             Err(_) => Err(DeviceError::Lost(format!("{} stopped answering", self.summary.name))),
         }
+    }
+
+    /// Counts a part of the picture when everything that was submitted is done.
+    pub(super) fn count_when_done(&self) {
+        let gauge = self.gauge.clone();
+        self.queue.on_submitted_work_done(move || gauge.add());
     }
 
     /// Fills buffers with zeros.

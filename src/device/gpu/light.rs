@@ -146,7 +146,7 @@ impl Gpu {
             self.reduce_film(pixels)?;
             // Every rank makes the whole image: it sends light back from anywhere.
             let once = Launch { spp: 1, ..launch };
-            self.over_rays(Kernel::DevelopLight, once, dispatch, 0..pixels)?;
+            self.over_samples(Kernel::DevelopLight, once, dispatch, 0..pixels, 0..1)?;
         }
         self.context.check()
     }

@@ -29,6 +29,7 @@ pub use adapters::{AdapterKind, AdapterSummary, Adapters};
 pub use pieces::DispatchSize;
 pub use waves::wave_bytes;
 
+use super::gauge::Gauge;
 use super::{
     ArrayKind, Batch, Device, DeviceError, DeviceInfo, KernelTime, Keys, LossValue, Replacement, ReplayStats, Result,
     Step, Term, Work,
@@ -279,6 +280,10 @@ fn whole(wide: bool) -> Accumulation {
 impl Device for Gpu {
     fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    fn gauge(&self) -> Gauge {
+        self.context.gauge.clone()
     }
 
     fn arithmetic(&self) -> String {

@@ -24,6 +24,7 @@ const FAULT_NOT_FINITE: u32 = 2;
 impl Gpu {
     /// Renders a batch into the image.
     pub(super) fn render_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        self.context.gauge.begin_pass();
         let (kernel, dispatch) = match &self.passes {
             Passes::Splats(_) => return self.render_splats_pass(batch),
             Passes::Light(_) => return self.render_light_pass(batch, keys, spp),
@@ -52,6 +53,7 @@ impl Gpu {
             return self.render_pass(batch, keys, spp);
         }
         let wide = spread_sensor(record);
+        self.context.gauge.begin_pass();
         let sampled = wide.width * wide.height;
         let dispatch = self.path_dispatches(passes, sampled, 1);
         self.prepare(Kernel::RenderPaths, sampled, 1)?;
@@ -72,6 +74,10 @@ impl Gpu {
                 gpu.over_piece(Kernel::Develop, launch, pixels, sample..sample + 1);
             }
         };
+        let parts = self
+            .pieces(Kernel::RenderPaths, dispatch, &(0..sampled), &(0..1))
+            .count();
+        self.context.gauge.begin_parts(parts * spp as usize);
         for sample in 0..spp {
             self.over_samples(Kernel::RenderPaths, launch, dispatch, 0..sampled, sample..sample + 1)?;
             develop(self, sample, launch);
@@ -89,6 +95,7 @@ impl Gpu {
         let Passes::Paths(passes) = &self.passes else {
             return Err(no_surfaces());
         };
+        self.context.gauge.begin_pass();
         let dispatch = self.path_dispatches(passes, batch.pixels(), spp);
         self.pipelines.prepare(&self.context, Kernel::RenderAov)?;
         self.bring_batch(batch)?;
@@ -288,11 +295,14 @@ impl Gpu {
         dispatch: DispatchSize,
         run: Range<u32>,
     ) -> Result<()> {
-        self.over_samples(kernel, launch, dispatch, run, 0..launch.spp)
+        let samples = 0..launch.spp;
+        let parts = self.pieces(kernel, dispatch, &run, &samples).count();
+        self.context.gauge.begin_parts(parts);
+        self.over_samples(kernel, launch, dispatch, run, samples)
     }
 
-    /// The same over some samples of each pixel.
-    fn over_samples(
+    /// The same over some samples of each pixel, each piece of which counts as a part of the picture.
+    pub(super) fn over_samples(
         &self,
         kernel: Kernel,
         launch: Launch,
@@ -301,16 +311,30 @@ impl Gpu {
         samples: Range<u32>,
     ) -> Result<()> {
         let turns = self.turns(kernel);
-        let dispatch = turns.map_or(dispatch, |turns| self.wave_size(turns, samples.end - samples.start));
-        for (pixels, some) in dispatch.pieces(run.end - run.start, samples.end - samples.start) {
-            let pixels = run.start + pixels.start..run.start + pixels.end;
-            let samples = samples.start + some.start..samples.start + some.end;
+        for (pixels, samples) in self.pieces(kernel, dispatch, &run, &samples) {
             match turns {
                 Some(turns) => self.over_wave(turns, launch, pixels, samples)?,
                 None => self.over_piece(kernel, launch, pixels, samples),
             }
+            self.context.count_when_done();
         }
         Ok(())
+    }
+
+    /// The pieces, or waves, that a pass over some samples of some pixels is cut into.
+    fn pieces(
+        &self,
+        kernel: Kernel,
+        dispatch: DispatchSize,
+        pixels: &Range<u32>,
+        samples: &Range<u32>,
+    ) -> impl Iterator<Item = (Range<u32>, Range<u32>)> + use<> {
+        let spp = samples.end - samples.start;
+        let size = self.turns(kernel).map_or(dispatch, |turns| self.wave_size(turns, spp));
+        let from = |start: u32| move |part: Range<u32>| start + part.start..start + part.end;
+        let (pixel, sample) = (from(pixels.start), from(samples.start));
+        size.pieces(pixels.end - pixels.start, spp)
+            .map(move |(pixels, samples)| (pixel(pixels), sample(samples)))
     }
 
     /// Runs a kernel over some samples of some pixels.

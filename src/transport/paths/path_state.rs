@@ -134,7 +134,7 @@ pub struct PathState<N> {
     /// Product of the relative indices of refraction of the boundaries crossed. Radiance scales by its square, which
     /// is no loss of light and must not lower the survival probability of Russian roulette.
     pub(super) eta: f32,
-    /// Whether the path reached the background without being scattered.
+    /// Whether the path reached the background without being scattered, or has no edge by which it would meet anything.
     pub straight: bool,
 }
 
@@ -146,6 +146,7 @@ impl<N: Number> PathState<N> {
         let begins = along(ray.origin, ray.direction, ray.near);
         Self {
             sensor: ray.sensor,
+            straight: scene.settings.max_depth == 0,
             ..Self::start(begins, ray.direction, ray.far - ray.near, medium, hero)
         }
     }

@@ -212,6 +212,9 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
     /// Follows all paths until they end, or have this many edges.
     pub(super) fn run<const MODE: u8>(&mut self, pilot: &impl Pilot, edges: u32) {
         if self.depth >= self.scene.settings.max_depth {
+            if self.depth == 0 {
+                self.room.paths.straight.fill(true);
+            }
             return;
         }
         let mut queues = std::mem::take(&mut self.room.queues);
