@@ -26,11 +26,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     var sampler = kept_sampler(at, flags);
     wave_at = at;
     deferred = Deferred();
-#ifdef GATHERS
-    if path.depth == launch.wave_first {
-        wave_keep(at, WAVE_ALL_BLOCKED, 0u);
-    }
-#endif
     if (flags & IS_WAITING) != 0u {
         arrive(at, &path);
     }

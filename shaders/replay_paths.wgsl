@@ -22,7 +22,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     var sampler = kept_sampler(at, flags);
     path.count = wave_word(at, WAVE_COUNT);
     wave_at = at;
-    is_blocked = ((wave_word(at, WAVE_ALL_BLOCKED) >> (path.depth - launch.wave_first)) & 1u) == 1u;
+    is_blocked = wave_is_blocked(at, path.depth);
     let index = launch.first_pixel + at / (launch.last_sample - launch.first_sample);
     adjoint.d_radiance = adjoint_image[index].xyz * (1.0 / f32(launch.spp)) * wave_number(at, WAVE_WEIGHT);
     let met = wave_nearest(at, path.depth);

@@ -11,6 +11,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     if index >= queue[0] {
         return;
     }
+#ifdef SHARED_STACK
+    waiting_at = lane;
+#endif
     let entry = queue[QUEUE_ENTRIES + index];
     let path = entry & OF_PATH;
     let shadow = (entry & OF_SHADOW) != 0u;

@@ -1,11 +1,37 @@
 // Paths that are followed together, an edge at a time: what is kept of each between the kernels that take turns at it.
 //
-// Word w of path i is at w * paths + i: invocations side by side read words side by side.
+// What is kept of as many paths as a workgroup follows lies together, word by word: invocations side by side read words side by
+// side, and a path's words are at known distances from a few places. Were they as far apart as there are paths, each would have an
+// address of two registers, from where it is read to where it is written, across all that happens to the path in between.
 
 #import bind/bvh
 #import common/math
 
-@group(0) @binding(28) var<storage, read_write> wave: array<u32>;
+// Words of a group of paths: three parts are the paths' state, one what they have gathered.
+struct WavePart {
+    words: array<array<u32, RAY_GROUP>, PART_WORDS>,
+}
+
+// The state of all groups, then what they have gathered.
+@group(0) @binding(28) var<storage, read_write> wave: array<WavePart>;
+
+const PART_WORDS: u32 = 13u;
+const STATE_PARTS: u32 = 3u;
+
+// What an edge of each path of a group has met.
+struct WaveEdge {
+    words: array<array<u32, RAY_GROUP>, EDGE_WORDS>,
+}
+
+// Those of a group side by side, in as many places as the pass keeps.
+@group(0) @binding(30) var<storage, read_write> wave_edges: array<WaveEdge>;
+
+const EDGE_WORDS: u32 = 6u;
+// The word with the flags below, and the lane.
+const EDGE_PLACE: u32 = 3u;
+const EDGE_FOUND: u32 = 1u;
+const EDGE_BLOCKED: u32 = 2u;
+const EDGE_LANE_AT: u32 = 2u;
 
 // The path's state, of which a replay keeps copies: the ray of its edge, up to FAR, and its shadow ray.
 const WAVE_RAY: u32 = 0u;
@@ -25,18 +51,14 @@ const WAVE_NUMBERS: u32 = 29u;
 const WAVE_WEIGHT: u32 = 33u;
 // What the shadow ray brings if nothing stands in its way.
 const WAVE_WAITING: u32 = 34u;
-// The fields `radiance` of a path, and in an adjoint `radiance_low` and `radiance_but_zero`.
-const WAVE_RADIANCE: u32 = 37u;
-const WAVE_RADIANCE_LOW: u32 = 40u;
-const WAVE_BUT_ZERO: u32 = 43u;
+// What the path has gathered, behind all parts of its state: the fields `radiance` of a path, and in an adjoint `radiance_low` and
+// `radiance_but_zero`.
+const WAVE_RADIANCE: u32 = 39u;
+const WAVE_RADIANCE_LOW: u32 = 42u;
+const WAVE_BUT_ZERO: u32 = 45u;
 // Of a replay: what the first walk has gathered, and contributions so far.
-const WAVE_GATHERED: u32 = 46u;
-const WAVE_COUNT: u32 = 49u;
-// Of an adjoint: a bit for each kept edge behind which the shadow ray is blocked.
-const WAVE_ALL_BLOCKED: u32 = 50u;
-// What edges met, in as many places as the pass keeps.
-const WAVE_NEAREST: u32 = 51u;
-const NEAREST_WORDS: u32 = 6u;
+const WAVE_GATHERED: u32 = 48u;
+const WAVE_COUNT: u32 = 51u;
 // The most edges that an adjoint keeps, from `launch.wave_first` on; all others share a place behind them.
 const KEPT_EDGES: u32 = 16u;
 
@@ -61,8 +83,17 @@ fn wave_paths() -> u32 {
     return (launch.last_pixel - launch.first_pixel) * (launch.last_sample - launch.first_sample);
 }
 
+// The part that one of a path's words is in.
+fn wave_part(path: u32, word: u32) -> u32 {
+    let group = path / RAY_GROUP;
+    if word < WAVE_RADIANCE {
+        return group * STATE_PARTS + word / PART_WORDS;
+    }
+    return (wave_paths() + RAY_GROUP - 1u) / RAY_GROUP * STATE_PARTS + group;
+}
+
 fn wave_word(path: u32, word: u32) -> u32 {
-    return wave[word * wave_paths() + path];
+    return wave[wave_part(path, word)].words[word % PART_WORDS][path % RAY_GROUP];
 }
 
 fn wave_number(path: u32, word: u32) -> f32 {
@@ -74,7 +105,7 @@ fn wave_vector(path: u32, word: u32) -> vec3f {
 }
 
 fn wave_keep(path: u32, word: u32, value: u32) {
-    wave[word * wave_paths() + path] = value;
+    wave[wave_part(path, word)].words[word % PART_WORDS][path % RAY_GROUP] = value;
 }
 
 fn wave_keep_number(path: u32, word: u32, value: f32) {
@@ -109,32 +140,48 @@ fn wave_depth(flags: u32) -> u32 {
     return flags >> DEPTH_AT;
 }
 
-// Where it is kept what the edge behind `depth` others meets.
-fn wave_place(depth: u32) -> u32 {
-    return WAVE_NEAREST + NEAREST_WORDS * min(depth - launch.wave_first, launch.wave_places - 1u);
+// Where it is kept what a path's edge behind `depth` others meets.
+fn wave_edge(path: u32, depth: u32) -> u32 {
+    return path / RAY_GROUP * launch.wave_places + min(depth - launch.wave_first, launch.wave_places - 1u);
+}
+
+fn wave_edge_word(edge: u32, path: u32, word: u32) -> u32 {
+    return wave_edges[edge].words[word][path % RAY_GROUP];
 }
 
 // Where the path's edge behind `depth` others first meets a surface.
 fn wave_nearest(path: u32, depth: u32) -> Nearest {
-    let at = wave_place(depth);
-    let place = wave_word(path, at + 3u);
+    let edge = wave_edge(path, depth);
+    let place = wave_edge_word(edge, path, EDGE_PLACE);
     return Nearest(
-        wave_number(path, at),
-        wave_word(path, at + 1u),
-        wave_word(path, at + 2u),
-        place >> 1u,
-        wave_number(path, at + 4u),
-        wave_number(path, at + 5u),
-        (place & 1u) == 1u,
+        bitcast<f32>(wave_edge_word(edge, path, 0u)),
+        wave_edge_word(edge, path, 1u),
+        wave_edge_word(edge, path, 2u),
+        place >> EDGE_LANE_AT,
+        bitcast<f32>(wave_edge_word(edge, path, 4u)),
+        bitcast<f32>(wave_edge_word(edge, path, 5u)),
+        (place & EDGE_FOUND) != 0u,
     );
 }
 
 fn wave_keep_nearest(path: u32, depth: u32, nearest: Nearest) {
-    let at = wave_place(depth);
-    wave_keep_number(path, at, nearest.t);
-    wave_keep(path, at + 1u, nearest.number);
-    wave_keep(path, at + 2u, nearest.place);
-    wave_keep(path, at + 3u, (nearest.lane << 1u) | select(0u, 1u, nearest.found));
-    wave_keep_number(path, at + 4u, nearest.u);
-    wave_keep_number(path, at + 5u, nearest.v);
+    let edge = wave_edge(path, depth);
+    let lane = path % RAY_GROUP;
+    wave_edges[edge].words[0][lane] = bitcast<u32>(nearest.t);
+    wave_edges[edge].words[1][lane] = nearest.number;
+    wave_edges[edge].words[2][lane] = nearest.place;
+    wave_edges[edge].words[EDGE_PLACE][lane] = (nearest.lane << EDGE_LANE_AT) | select(0u, EDGE_FOUND, nearest.found);
+    wave_edges[edge].words[4][lane] = bitcast<u32>(nearest.u);
+    wave_edges[edge].words[5][lane] = bitcast<u32>(nearest.v);
+}
+
+// Whether the shadow ray is blocked that was sent behind that edge, as far as an adjoint's walk has noted it.
+fn wave_is_blocked(path: u32, depth: u32) -> bool {
+    return (wave_edge_word(wave_edge(path, depth), path, EDGE_PLACE) & EDGE_BLOCKED) != 0u;
+}
+
+// Notes that it is.
+fn wave_note_blocked(path: u32, depth: u32) {
+    let edge = wave_edge(path, depth);
+    wave_edges[edge].words[EDGE_PLACE][path % RAY_GROUP] |= EDGE_BLOCKED;
 }

@@ -130,6 +130,12 @@ fn path_add(path: ptr<function, Path>, radiance: vec3f) {
 
 // Adds a contribution that this many factors of zero, left out of `value`, keep from the path.
 fn path_gather(path: ptr<function, Path>, value: vec3f, zeros: vec3u) {
+#ifdef GATHERS
+    // Of a walk that is taken once more for the replay, this is known.
+    if launch.wave_first > 0u {
+        return;
+    }
+#endif
     let lit = select(vec3f(0.0), value, zeros == vec3u(0u));
 #ifdef WAVE
     recall_radiance(path);

@@ -85,9 +85,8 @@ fn arrive(at: u32, path: ptr<function, Path>) {
     }
 #ifdef GATHERS
     // The edge that it was sent behind is the one before; where there was none, the number wraps around.
-    let edge = (*path).depth - launch.wave_first - 1u;
-    if edge < KEPT_EDGES {
-        wave_keep(at, WAVE_ALL_BLOCKED, wave_word(at, WAVE_ALL_BLOCKED) | (1u << edge));
+    if (*path).depth - launch.wave_first - 1u < KEPT_EDGES {
+        wave_note_blocked(at, (*path).depth - 1u);
     }
 #endif
 }

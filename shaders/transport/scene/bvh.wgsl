@@ -51,6 +51,14 @@ fn bvh_is_entered(origin: vec3f, direction: vec3f, t_max: f32) -> bool {
     return enter_box(settings.low, settings.high, prepare_ray(origin, direction), min(t_max, FAR)) < FAR;
 }
 
+#ifdef SHARED_STACK
+// For each invocation nodes on its way down that have children still to visit, and the lists of these. In the invocations' own memory
+// they would be the only array of the kernel, for which a driver sets memory aside for as many invocations as a GPU follows.
+var<workgroup> waiting_of_all: array<array<vec2u, RAY_GROUP>, MAX_LEVELS>;
+// Which of them are the invocation's.
+var<private> waiting_at: u32;
+#endif
+
 // A child of no kind: that at hand has been visited.
 const VISITED: u32 = 0xc0000000u;
 
@@ -64,8 +72,10 @@ fn bvh_intersect(origin: vec3f, direction: vec3f, known: Nearest, any: bool) -> 
     if !SHAPES_IN_TREE && enter_box(settings.low, settings.high, ray, best.t) >= FAR {
         return best;
     }
+#ifndef SHARED_STACK
     // Nodes on the way down that have children still to visit, and the lists of these.
     var waiting: array<vec2u, MAX_LEVELS>;
+#endif
     var depth = 0u;
     var node = 0u;
     var list = 0u;
@@ -78,7 +88,11 @@ fn bvh_intersect(origin: vec3f, direction: vec3f, known: Nearest, any: bool) -> 
         loop {
             if (child & CHILD_KIND) == CHILD_NODE {
                 if list != 0u {
+#ifdef SHARED_STACK
+                    waiting_of_all[depth][waiting_at] = vec2u(node, list);
+#else
                     waiting[depth] = vec2u(node, list);
+#endif
                     depth++;
                 }
                 node = child & ~CHILD_KIND;
@@ -91,8 +105,13 @@ fn bvh_intersect(origin: vec3f, direction: vec3f, known: Nearest, any: bool) -> 
                     break;
                 }
                 depth--;
-                node = waiting[depth].x;
-                list = waiting[depth].y;
+#ifdef SHARED_STACK
+                let last = waiting_of_all[depth][waiting_at];
+#else
+                let last = waiting[depth];
+#endif
+                node = last.x;
+                list = last.y;
                 stale = best.t < known.t;
             }
             let place = list & 7u;

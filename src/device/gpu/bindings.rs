@@ -39,8 +39,10 @@ pub enum Binding {
     /// Paths that are followed together, and which of their rays the tree is searched for.
     Wave = 28,
     Queue = 29,
+    /// What edges of the paths have met.
+    Edges = 30,
     /// The records that a scene has few of, once more.
-    FewRecords = 30,
+    FewRecords = 31,
 }
 
 /// How a kernel uses a buffer.
@@ -203,6 +205,7 @@ impl Kernel {
                 (Records, Read),
                 (Wave, Write),
                 (Queue, Write),
+                (Edges, Write),
             ],
             Self::SearchPaths => &[
                 (Work, Uniform),
@@ -210,6 +213,7 @@ impl Kernel {
                 (Records, Read),
                 (Wave, Write),
                 (Queue, Read),
+                (Edges, Write),
             ],
             Self::AdvancePaths | Self::AdvanceAdjoint => &[
                 (Work, Uniform),
@@ -220,6 +224,7 @@ impl Kernel {
                 (Bounds, Read),
                 (Wave, Write),
                 (Queue, Write),
+                (Edges, Write),
             ],
             Self::EndPaths => &[(Work, Uniform), (Image, Write), (Wave, Write)],
             Self::EndReplay => &[(Work, Uniform), (Statistics, Write), (Wave, Write)],
@@ -234,6 +239,7 @@ impl Kernel {
                 (Records, Read),
                 (Bounds, Read),
                 (Wave, Write),
+                (Edges, Write),
             ],
             Self::Develop => &[
                 (Work, Uniform),

@@ -139,6 +139,11 @@ impl Leaves {
         Self(self.0 | if levels > FEW_LEVELS { Self::DEEP } else { 0 })
     }
 
+    /// Whether there is such a hierarchy of more levels than most have.
+    pub(super) fn is_deep(self) -> bool {
+        self.0 & Self::DEEP != 0
+    }
+
     /// What the preprocessor is told.
     pub(super) fn defines(self) -> impl Iterator<Item = &'static str> {
         let names = Self::NAMES.into_iter().enumerate();

@@ -456,6 +456,10 @@ impl Library {
         if kernel.follows_paths() {
             defines.extend(leaves.defines());
         }
+        // A workgroup may have 16 KiB; deeper hierarchies take more.
+        if kernel == Kernel::SearchPaths && !leaves.is_deep() {
+            defines.push("SHARED_STACK");
+        }
         compose(&self.0, kernel.entry(), &defines)
     }
 }

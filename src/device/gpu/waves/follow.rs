@@ -1,10 +1,9 @@
 //! A wave at work: which kernel follows which.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use super::Waves;
-use super::turns::{GATHERED, KEPT_EDGES, STATE, Turns};
+use super::turns::{KEPT_EDGES, Turns};
 use crate::device::Result;
 use crate::device::gpu::Gpu;
 use crate::device::gpu::context::Turn;
@@ -57,9 +56,9 @@ impl Wave<'_> {
         self.take(first, (0..edges).flat_map(|_| self.turns.edge()));
     }
 
-    /// Copies a path's state, or what it has gathered, to one of the copies, or back.
-    fn copy(&self, words: Range<u32>, copy: usize, back: bool) {
-        self.waves.copy(&self.gpu.context, self.paths, words, copy, back);
+    /// Copies the paths' state to one of the copies, or back.
+    fn copy(&self, copy: usize, back: bool) {
+        self.waves.copy(&self.gpu.context, self.paths, copy, back);
     }
 
     /// The walk, and its replay in an adjoint.
@@ -77,7 +76,7 @@ impl Wave<'_> {
             depth += edges;
             is_going_on = depth < turns.depth && self.waves.paths_going_on(&self.gpu.context)? > 0;
             if is_going_on && turns.has_replay && depth == KEPT_EDGES {
-                self.copy(STATE, 0, false);
+                self.copy(0, false);
             }
         }
         match turns.has_replay {
@@ -96,16 +95,14 @@ impl Wave<'_> {
         let (mut here, mut next) = (0, 1);
         for first in (KEPT_EDGES..depth).step_by(KEPT_EDGES as usize) {
             let edges = KEPT_EDGES.min(depth - first);
-            self.copy(GATHERED, 2, false);
-            self.copy(STATE, here, true);
+            self.copy(here, true);
             self.walk(first, edges);
             if first + edges < depth {
-                self.copy(STATE, next, false);
+                self.copy(next, false);
                 // What the shadow rays behind the last edge met is known an edge later.
                 self.walk(first, 1);
             }
-            self.copy(STATE, here, true);
-            self.copy(GATHERED, 2, true);
+            self.copy(here, true);
             self.take(first, replays(edges));
             (here, next) = (next, here);
         }

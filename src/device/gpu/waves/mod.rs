@@ -23,16 +23,16 @@ use crate::device::Result;
 use crate::resident::paths::PathScene;
 use follow::Wave;
 pub(super) use turns::Turns;
-use turns::suits;
 pub use turns::wave_bytes;
+use turns::{STATE_WORDS, suits};
 
 /// The buffers of a wave, as large as was needed so far.
 #[derive(Debug)]
 pub(super) struct Waves {
     paths: wgpu::Buffer,
-    /// Of long paths: the state where the next edges begin that are to be replayed, the state where those behind them begin, and what
-    /// the replay has left.
-    copies: [wgpu::Buffer; 3],
+    edges: wgpu::Buffer,
+    /// Of long paths: the state where the next edges begin that are to be replayed, and that where those behind them begin.
+    copies: [wgpu::Buffer; 2],
     /// The number of rays that the tree is searched for, that of the paths that go on, and which rays they are: at most two of each
     /// path.
     queue: wgpu::Buffer,
@@ -46,24 +46,21 @@ impl Waves {
     pub(super) fn new(context: &Context) -> Result<Self> {
         Ok(Self {
             paths: context.storage("wave", 0)?,
-            copies: [
-                context.storage("state", 0)?,
-                context.storage("next state", 0)?,
-                context.storage("gathered", 0)?,
-            ],
+            edges: context.storage("edges", 0)?,
+            copies: [context.storage("state", 0)?, context.storage("next state", 0)?],
             queue: context.storage("queue", 0)?,
         })
     }
 
     /// Makes room for so many paths.
     fn fit(&mut self, context: &Context, paths: u32, turns: Turns) -> Result<()> {
-        let [state, next, gathered] = &mut self.copies;
+        let [state, next] = &mut self.copies;
         let buffers = [
             (&mut self.paths, "wave"),
+            (&mut self.edges, "edges"),
             (&mut self.queue, "queue"),
             (state, "state"),
             (next, "next state"),
-            (gathered, "gathered"),
         ];
         for ((buffer, name), words) in buffers.into_iter().zip(turns.words_of(paths)) {
             if 4 * words > buffer.size() {
@@ -73,13 +70,12 @@ impl Waves {
         Ok(())
     }
 
-    /// Copies these words of all paths, to a buffer of their own or back.
-    fn copy(&self, context: &Context, paths: u32, words: Range<u32>, copy: usize, back: bool) {
-        let bytes = |words: u32| 4 * u64::from(words) * u64::from(paths);
-        let (at, length) = (bytes(words.start), bytes(words.end - words.start));
+    /// Copies the state of all paths, to a buffer of its own or back.
+    fn copy(&self, context: &Context, paths: u32, copy: usize, back: bool) {
+        let bytes = 4 * u64::from(STATE_WORDS) * u64::from(paths.next_multiple_of(RAY_GROUP));
         match back {
-            false => context.copy(&self.paths, at, &self.copies[copy], 0, length),
-            true => context.copy(&self.copies[copy], 0, &self.paths, at, length),
+            false => context.copy(&self.paths, 0, &self.copies[copy], 0, bytes),
+            true => context.copy(&self.copies[copy], 0, &self.paths, 0, bytes),
         }
     }
 
@@ -93,13 +89,17 @@ impl Waves {
     }
 
     /// What kernels call them.
-    pub(super) fn buffers(&self) -> [(Binding, &wgpu::Buffer); 2] {
-        [(Binding::Wave, &self.paths), (Binding::Queue, &self.queue)]
+    pub(super) fn buffers(&self) -> [(Binding, &wgpu::Buffer); 3] {
+        [
+            (Binding::Wave, &self.paths),
+            (Binding::Edges, &self.edges),
+            (Binding::Queue, &self.queue),
+        ]
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> u64 {
-        let all = self.copies.iter().chain([&self.paths, &self.queue]);
+        let all = self.copies.iter().chain([&self.paths, &self.edges, &self.queue]);
         all.map(wgpu::Buffer::size).sum()
     }
 }

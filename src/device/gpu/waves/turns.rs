@@ -1,24 +1,21 @@
 //! The kernels of a wave, and how large it is.
 
-use std::ops::Range;
-
 use crate::device::gpu::contents::has_hierarchy;
 use crate::device::gpu::pieces::DispatchSize;
+use crate::device::gpu::records::RAY_GROUP;
 use crate::device::gpu::shaders::Kernel;
 use crate::resident::paths::PathScene;
 
 /// The most edges of a path of which an adjoint knows at once what they met. After as many it is asked whether any path is left.
 pub(super) const KEPT_EDGES: u32 = 16;
-/// Words that a wave keeps of a path beside what its edges met, and of what one met.
-const WORDS: u32 = 51;
-const NEAREST_WORDS: u32 = 6;
-/// Those of them that make up the path's state, and those of what it has gathered.
-pub(super) const STATE: Range<u32> = 0..37;
-pub(super) const GATHERED: Range<u32> = 37..50;
+/// Words that a wave keeps of a path: its state, which all paths have before what they have gathered, and of what an edge has met.
+pub(super) const STATE_WORDS: u32 = 39;
+const GATHERED_WORDS: u32 = 13;
+const EDGE_WORDS: u32 = 6;
 /// Words of a queue before its entries: their number, and that of the paths that go on or wait, and that did so an edge ago.
 const QUEUE_HEAD: u64 = 3;
 /// The most bytes that waves take beside a queue, which every adapter gives a shader.
-const BYTES: u64 = 1 << 27;
+const BYTES: u64 = 96 << 20;
 /// The most samples of a pixel in a wave, which one invocation adds up: Mesa's software driver ends longer loops silently.
 const MOST_SAMPLES: u32 = 1 << 12;
 
@@ -64,14 +61,21 @@ impl Turns {
         }
     }
 
-    /// Words of the buffers of a wave of so many paths: what is kept of them, the queue, and the three copies.
+    /// Words of the buffers of a wave of so many paths: what is kept of them, what edges met, the queue, and the two copies.
     pub(super) fn words_of(self, paths: u32) -> [u64; 5] {
-        let of = |words: u32| u64::from(paths) * u64::from(words);
-        let [state, gathered] = match self.has_copies() {
-            true => [STATE, GATHERED].map(|range| of(range.end - range.start)),
-            false => [0; 2],
+        // Workgroups of paths are kept as a whole.
+        let of = |words: u32| u64::from(paths.next_multiple_of(RAY_GROUP)) * u64::from(words);
+        let state = match self.has_copies() {
+            true => of(STATE_WORDS),
+            false => 0,
         };
-        [of(self.words()), QUEUE_HEAD + of(2), state, state, gathered]
+        [
+            of(STATE_WORDS + GATHERED_WORDS),
+            of(EDGE_WORDS * self.places()),
+            QUEUE_HEAD + of(2),
+            state,
+            state,
+        ]
     }
 
     /// How a pass of `spp` samples a pixel is cut into waves: all samples of as many pixels as there is room for, or as many
@@ -132,7 +136,7 @@ impl Turns {
 
     /// Words that are kept of a path, without copies.
     fn words(self) -> u32 {
-        WORDS + NEAREST_WORDS * self.places()
+        STATE_WORDS + GATHERED_WORDS + EDGE_WORDS * self.places()
     }
 
     /// Whether some edges are walked once more before they are replayed.
@@ -143,8 +147,8 @@ impl Turns {
     /// The most paths of a wave: where an adjoint's paths have copies, other walks leave room for these, so that all of a run has the
     /// same memory at any depth.
     fn room(self) -> u32 {
-        const LONG_PATH: u64 = (WORDS + NEAREST_WORDS * (KEPT_EDGES + 1)) as u64;
-        const COPIES: u64 = (2 * STATE.end + GATHERED.end - GATHERED.start) as u64;
+        const LONG_PATH: u64 = (STATE_WORDS + GATHERED_WORDS + EDGE_WORDS * (KEPT_EDGES + 1)) as u64;
+        const COPIES: u64 = 2 * STATE_WORDS as u64;
         let bytes = match self.depth > KEPT_EDGES {
             true => BYTES * LONG_PATH / (LONG_PATH + COPIES),
             false => BYTES,
@@ -201,11 +205,10 @@ mod tests {
     fn shaders_keep_as_many_words() {
         let shader = include_str!("../../../../shaders/bind/wave.wgsl");
         let kept = [
-            ("WAVE_RADIANCE", STATE.end),
-            ("WAVE_RADIANCE", GATHERED.start),
-            ("WAVE_ALL_BLOCKED", GATHERED.end),
-            ("WAVE_NEAREST", WORDS),
-            ("NEAREST_WORDS", NEAREST_WORDS),
+            ("WAVE_RADIANCE", STATE_WORDS),
+            ("STATE_PARTS", STATE_WORDS / GATHERED_WORDS),
+            ("PART_WORDS", GATHERED_WORDS),
+            ("EDGE_WORDS", EDGE_WORDS),
             ("KEPT_EDGES", KEPT_EDGES),
         ];
         for (name, words) in kept {
