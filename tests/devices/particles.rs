@@ -247,3 +247,22 @@ fn dim_and_bright_light_is_summed() {
     let beyond = picture(&mut gpu, &lit("[1e20, 0, 0]"));
     assert!(beyond.iter().any(|x| x.is_nan()), "no pixel is spoiled");
 }
+
+/// Light arrives anywhere on a film, and sends no derivatives back.
+#[test]
+fn particles_are_refused_alike() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let text = text(SHORT, PINHOLE, GAUSSIAN, &format!("{FLOOR}, {SKY}"));
+    for device in [&mut Cpu::new() as &mut dyn Device, &mut gpu] {
+        let whole = load(device, &text);
+        let drawn = Batch {
+            drawn: Some(7),
+            ..whole.clone()
+        };
+        let refused = device.render(&drawn, keys(Pass::Primal), 1).expect_err("single pixels");
+        assert!(refused.to_string().contains("look at whole views"), "{refused}");
+        let refused = device.backpropagate(&whole, keys(Pass::Adjoint), 1);
+        let refused = refused.expect_err("derivatives").to_string();
+        assert!(refused.contains("only renders"), "{refused}");
+    }
+}
