@@ -4,7 +4,6 @@
 #import bind/launch
 #import bind/light_path
 #import transport/light/optic
-#import transport/light/splat
 
 @compute @workgroup_size(RAY_GROUP)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -20,20 +19,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
 // Splats the path from a place of the light.
 fn splat(place: vec2f) {
     let arrival = follow(place);
-    if !arrival.arrives || !path_is_near(arrival.film) {
-        return;
-    }
-    let color = lamp_radiance(place) * arrival.weight;
-    let across = taps(arrival.film.x);
-    let down = taps(arrival.film.y);
-    for (var r = 0; r < down.count; r++) {
-        let y = down.first + r;
-        let row = taps_share(down, r).x;
-        for (var k = 0; k < across.count; k++) {
-            let x = across.first + k;
-            if film_has(x, y) {
-                film_add_color(u32(y) * settings.film.size.x + u32(x), color * (taps_share(across, k).x * row));
-            }
-        }
+    if arrival.arrives && path_is_near(arrival.film) {
+        film_splat(arrival.film, lamp_radiance(place) * arrival.weight);
     }
 }

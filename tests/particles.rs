@@ -273,6 +273,46 @@ fn splats_keep_the_light_and_the_bits() {
     assert_eq!(wide, with(r#"{"type": "gaussian"}"#, 3));
 }
 
+/// The same paths are followed for a part of the film as for all of it.
+#[test]
+fn a_crop_window_shows_a_part_of_the_picture() {
+    let objects = format!(r#"{FLOOR}, "l": {{"type": "point", "position": [0, 2, 0], "intensity": 5}}"#);
+    let (corner, [across, down]) = ([4, 3], [5, 7]);
+    let size = format!(r#""width": {SIDE}, "height": {SIDE}"#);
+    let crop = format!(
+        r#"{size}, "crop_offset_x": {}, "crop_offset_y": {}, "crop_width": {across}, "crop_height": {down}"#,
+        corner[0], corner[1]
+    );
+    let look = RenderSettings {
+        seed: 3,
+        iteration: 0,
+        spp: 16,
+    };
+    for filter in [r#"{"type": "box"}"#, r#"{"type": "gaussian"}"#] {
+        let whole = text(r#""type": "ptracer""#, PINHOLE, &objects).replace(r#"{"type": "box"}"#, filter);
+        let [whole, part] = [whole.clone(), whole.replace(&size, &crop)].map(|text| {
+            let scene = scene::parse(&text, Path::new("particles.json")).unwrap_or_else(|e| panic!("{e}"));
+            let (resident, params) = Resident::new(&scene).expect("it is sound");
+            let mut device = Cpu::new();
+            device
+                .load(resident, params, Optimizer::Sgd { momentum: 0.0 })
+                .expect("it fits");
+            render_view(&mut device, 0, look).expect("it renders")
+        });
+        assert_eq!(part.len(), across * down);
+        for (i, part) in part.iter().enumerate() {
+            let whole = whole[(corner[1] + i / across) * SIDE + corner[0] + i % across];
+            for c in 0..3 {
+                assert!(
+                    (part[c] - whole[c]).abs() <= 1e-5 * whole[c],
+                    "{i}: {part:?} for {whole:?}"
+                );
+            }
+        }
+        assert!(part.iter().any(|p| p[0] > 0.1), "{filter}: it is dark");
+    }
+}
+
 #[test]
 fn what_cannot_be_traced_is_refused() {
     let objects = format!(r#"{FLOOR}, "l": {{"type": "point", "position": [0, 2, 0]}}"#);

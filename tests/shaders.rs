@@ -6,7 +6,7 @@ use std::path::Path;
 
 use prbopt::device::gpu::records::{
     self, Cube, DisplacedRecord, ELEMENT_GROUP, Elements, Lamp, Launch, LightFilm, LightSettings, MotionRecord,
-    RAY_GROUP, Screen, Slab, Slot, SplatSettings,
+    RAY_GROUP, Screen, Slab, Slot, SplatSettings, TracerRecord,
 };
 use prbopt::device::gpu::shaders::{Access, Accumulation, Dialect, Kernel, Leaves, Library, MODULES, variants};
 use prbopt::kernels::loss::RELATIVE_FLOOR;
@@ -268,6 +268,11 @@ fn records_agree() {
         node_count, filter_at,
     ]);
     compare_record!(&light, Lamp, "Lamp", [to_uv, size, first, nearest, wrap]);
+    let (particles, _) = module(Kernel::RenderParticles, Accumulation::FloatAtomic);
+    compare_record!(&particles, TracerRecord, "Tracer", [
+        to_local, step, share, max_depth, rr_depth, center, radius, size, first_pixel, sensor, scale, filter_radius, nodes,
+        node_count, table,
+    ]);
     let (step, _) = module(Kernel::Step, Accumulation::FloatAtomic);
     compare_record!(&step, Elements, "Elements", [
         size, source_size, first, count, source_first, groups_x, threads, kind, mask_updates, rate,
@@ -478,6 +483,9 @@ fn constants_agree() {
     }
     let (light, _) = module(Kernel::BackpropagateLight, Accumulation::FloatAtomic);
     assert_eq!(constant(&light, "MAX_TAPS"), MAX_TAPS as f64, "MAX_TAPS");
+    let (particles, _) = module(Kernel::RenderParticles, Accumulation::FloatAtomic);
+    let vectors = records::SPLAT_VECTORS as f64;
+    assert_eq!(constant(&particles, "SPLAT_VECTORS"), vectors, "SPLAT_VECTORS");
     let (loss, _) = module(Kernel::Loss, Accumulation::FloatAtomic);
     let (regularize, _) = module(Kernel::Regularize, Accumulation::FloatAtomic);
     for (module, name, value) in [

@@ -66,6 +66,16 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "rows are summed by matrices here",
     ),
     (
+        "transport/light/emission",
+        &["emit_area"],
+        "the last of the kinds that are matched in Rust",
+    ),
+    (
+        "transport/light/particle",
+        &["scatter"],
+        "in `trace` in Rust; here a BSDF is asked in turns of one loop, because compilers write a function out wherever it is called",
+    ),
+    (
         "transport/light/splat",
         &["taps_share"],
         "a list of shares in Rust; looked up one by one here, which takes fewer registers",
@@ -310,18 +320,6 @@ const RUST_ONLY: &[(&str, &str)] = &[
         "tables are made on the host, for both devices",
     ),
     ("transport/number/", "WGSL has no generics"),
-    (
-        "transport/light/emission",
-        "light is traced among surfaces on the CPU alone",
-    ),
-    (
-        "transport/light/lens",
-        "light is traced among surfaces on the CPU alone",
-    ),
-    (
-        "transport/light/particle",
-        "light is traced among surfaces on the CPU alone",
-    ),
     ("transport/paths/radiative", "a baseline, on the CPU alone"),
     ("transport/paths/jacobian", "there to compare with, on the CPU alone"),
     ("transport/lookup/prefetch", "a GPU hides latency by other invocations"),

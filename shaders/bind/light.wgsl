@@ -14,6 +14,14 @@ fn filter_node(node: u32) -> vec2f {
     return records[settings.film.filter_at + node].xy;
 }
 
+fn film_filter() -> FilmFilter {
+    return FilmFilter(settings.film.radius, settings.film.nodes, settings.film.node_count);
+}
+
+fn film_size() -> vec2u {
+    return settings.film.size;
+}
+
 // What leaves the place (u, v) of the light.
 fn lamp_radiance(place: vec2f) -> vec3f {
     let lamp = settings.lamp;

@@ -1,6 +1,7 @@
 // The paths of a pass of light tracing: as many begin in each cell of the light, which is cut as the film is, as samples are
 // taken of a pixel.
 
+#import bind/film_place
 #import bind/light
 #import transport/rays/random
 #import transport/rays/sampler
@@ -11,15 +12,4 @@ fn path_place(cell: u32, sample: u32) -> vec2f {
     let size = settings.film.size;
     let corner = vec2f(f32(cell % size.x), f32(cell / size.x));
     return (corner + select(drawn.zw, drawn.xy, sample % 2u == 0u)) * (vec2f(1.0) / vec2f(size));
-}
-
-// Whether a place is so near the film that the filter may reach it.
-fn path_is_near(at: vec2f) -> bool {
-    let reach = settings.film.radius + 0.5;
-    return all(at > vec2f(-reach)) && all(at < vec2f(settings.film.size) + reach);
-}
-
-// Whether a pixel is one of the film's.
-fn film_has(x: i32, y: i32) -> bool {
-    return x >= 0 && y >= 0 && x < i32(settings.film.size.x) && y < i32(settings.film.size.y);
 }

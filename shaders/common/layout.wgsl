@@ -172,6 +172,42 @@ struct LightSettings {
     lamp: Lamp,
 }
 
+// The radius of a film's filter in pixels, and its nodes in a pixel and in all.
+struct FilmFilter {
+    radius: f32,
+    nodes: f32,
+    node_count: u32,
+}
+
+// Vectors of two nodes each that hold the widest filter which is splatted.
+const SPLAT_VECTORS: u32 = 513u;
+
+// How light is followed from the lights onto the film of a view.
+struct Tracer {
+    // From the world to the frame of the sensor.
+    to_local: Rows,
+    // Length of one step along the view, and the area of the film's plane that an area across the view fills.
+    step: f32,
+    share: f32,
+    // Longest path in edges, and the depth beyond which Russian roulette may end a path.
+    max_depth: u32,
+    rr_depth: u32,
+    // A sphere around all surfaces.
+    center: vec3f,
+    radius: f32,
+    size: vec2u,
+    // The view's first pixel in the image of the batch, and its sensor.
+    first_pixel: u32,
+    sensor: u32,
+    // One over the film's pixels.
+    scale: f32,
+    // The filter: its nodes in a pixel, their number, and their values and slopes.
+    filter_radius: f32,
+    nodes: f32,
+    node_count: u32,
+    table: array<vec4f, SPLAT_VECTORS>,
+}
+
 // A reconstruction filter f, summed over cells of equal width from the left: the distribution function of |f|, and the
 // integral of f over that of |f|.
 struct FilterTable {

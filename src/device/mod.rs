@@ -59,6 +59,11 @@ fn check_whole_views(batch: &Batch) -> Result<()> {
     }
 }
 
+/// What light tracing among surfaces says when it is asked for derivatives.
+fn only_rendered() -> DeviceError {
+    DeviceError::Unavailable("among surfaces `ptracer` only renders: take the integrator `prb` for derivatives".into())
+}
+
 /// What stands in a scene without surfaces when its first surfaces are asked for.
 fn no_surfaces() -> DeviceError {
     DeviceError::Unavailable(

@@ -60,6 +60,19 @@ pub(super) fn units_of_film(largest: f32, paths: u64) -> f32 {
     power_of_two((digits - 1 - exponent(f64::from(largest))).clamp(-126, 126))
 }
 
+// Of light among surfaces nobody knows what a path brings at most. Each colour of a pixel therefore has three sums, for magnitudes of
+// 28 binary orders each, from 2⁻⁴⁴ up to 2⁴⁰ of what a pixel's mean would be. The least magnitude in a range has twelve digits in the
+// unit of its sum, so that the largest is of fewer than 2⁴⁰ units, and 2²² additions leave 2⁶². Before more are made, sums are
+// settled: what a lower one holds of the unit of the next, 2²⁸ units, moves there, and it is left with less than that. The digits that
+// are left are those of one number, whenever and however often that was done. The highest sum is never emptied: when it is 2⁶² units
+// or more, of one each, the pixel is spoiled. What is below the least magnitude is rounded to 2⁻⁵⁶.
+
+/// Sums of a pixel of such a film, with that which counts what was no number.
+pub(super) const FILM_SUMS: u64 = 10;
+
+/// Additions for which such a sum has room before it is settled.
+pub(super) const BIN_ADDITIONS: u64 = 1 << 22;
+
 /// The e of 2^e ≤ x < 2^(e + 1).
 fn exponent(x: f64) -> i32 {
     ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023
@@ -141,6 +154,33 @@ mod tests {
             );
         }
         assert!(units_of_film(0.0, 0).is_normal());
+    }
+
+    /// Ranges follow each other without a gap, and the largest contributions to one, or to what is left of one, have room.
+    #[test]
+    fn ranges_of_magnitudes_have_room_for_their_additions() {
+        let text = include_str!("../../shaders/bind/bins.wgsl");
+        let number = |name: &str| -> i64 {
+            let declared = text.lines().find(|line| line.starts_with(&format!("const {name}:")));
+            let (_, value) = declared.and_then(|line| line.split_once(" = ")).expect("a constant");
+            value
+                .trim_end_matches(';')
+                .trim_end_matches('u')
+                .parse()
+                .expect("a number")
+        };
+        let [bins, orders, begin, end, digits] =
+            ["BINS", "BIN_ORDERS", "BINS_BEGIN", "BINS_END", "BIN_DIGITS"].map(number);
+        assert_eq!(begin + bins * orders, end);
+        assert_eq!(number("FILM_SUMS") as u64, FILM_SUMS);
+        assert_eq!([number("SPOILED"), number("FILM_SUMS")], [3 * bins, 3 * bins + 1]);
+        let largest = 1i64 << (orders + digits);
+        assert!(
+            largest
+                .checked_mul(BIN_ADDITIONS as i64)
+                .is_some_and(|sum| sum <= LIMIT)
+        );
+        assert!(orders < 32, "what is left of a sum is one word");
     }
 
     /// The twins of shaders, which this crate alone sees.

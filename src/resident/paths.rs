@@ -33,8 +33,8 @@ use crate::io::{self, IoError};
 use crate::params::ParamSet;
 use crate::resident::{rows, slot};
 use crate::scene::{
-    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Rules, Scene, Surface,
-    Texture, Wrap,
+    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Rules, Scene, Sensor,
+    Surface, Texture, Wrap,
 };
 pub use crate::scene::{Estimator, Variant};
 
@@ -87,9 +87,26 @@ pub struct LightTracer {
     pub rr_depth: u32,
     /// Those of the sensors' films.
     pub filters: Vec<SplatFilter>,
+    /// The sizes of these films: a sample of a pixel is a path for each of its pixels, of which a crop window may show a part.
+    pub films: Vec<[u32; 2]>,
     /// Centre and radius of a sphere around all surfaces, which light from afar falls on.
     pub center: [f32; 3],
     pub radius: f32,
+}
+
+impl LightTracer {
+    /// The paths of so many samples of a sensor's pixels.
+    pub fn paths(&self, sensor: u32, spp: u32) -> f64 {
+        let [across, down] = self.films[sensor as usize];
+        f64::from(across) * f64::from(down) * f64::from(spp)
+    }
+}
+
+/// The size of a sensor's film, of which a crop window may be a part. Of the largest that a file may ask for a row is left out,
+/// so that 32 bits count its pixels.
+fn film_size(sensor: &Sensor) -> [u32; 2] {
+    let [across, down] = sensor.whole_film.unwrap_or([sensor.width, sensor.height]);
+    [across, down.min(u32::MAX / across.max(1))]
 }
 
 /// Flattens surfaces, media and lights of a scene; their arrays are among `params`. `background` is the parameter of the
@@ -192,6 +209,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             max_depth: paths.settings.max_depth,
             rr_depth: scene.integrator.rr_depth,
             filters: scene.sensors.iter().map(splat_filter).collect(),
+            films: scene.sensors.iter().map(film_size).collect(),
         });
         paths.settings.max_depth = paths.settings.max_depth.min(1);
     }

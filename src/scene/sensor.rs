@@ -109,6 +109,7 @@ fn sensor(
         to_world: transform::to_f32(to_world),
         width: window.size[0],
         height: window.size[1],
+        whole_film: (!window.is_whole()).then_some(window.film),
         focal,
         center,
         distortion,

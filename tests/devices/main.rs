@@ -14,6 +14,7 @@ mod looked_at;
 mod materials;
 mod meshes;
 mod moving;
+mod particles;
 mod ray_queries;
 mod relief;
 mod scenes;

@@ -42,13 +42,18 @@ const BSDFS: [&str; 16] = [
         "b": {"type": "principledthin", "base_color": [0.2, 0.5, 0.7], "roughness": 0.5, "spec_trans": 0.5, "diff_trans": 0.8, "sheen": 0.6}}"#,
 ];
 
-fn world() -> String {
+/// A ball of each.
+pub(super) fn balls() -> String {
     let ball = |(i, bsdf): (usize, &&str)| {
         let (x, y) = (i % 4, i / 4);
         let center = [x as f32 - 1.5, y as f32 - 1.3, 0.2 * (x as f32)];
         format!(r#""ball_{i}": {{"type": "sphere", "center": {center:?}, "radius": 0.48, "bsdf": {bsdf}}}"#)
     };
     let balls: Vec<String> = BSDFS.iter().enumerate().map(ball).collect();
+    balls.join(", ")
+}
+
+fn world() -> String {
     format!(
         r#"{{"integrator": {{"type": "volpath", "max_depth": 5, "rr_depth": 3}},
         "camera": {{"type": "perspective", "fov": 45,
@@ -60,7 +65,7 @@ fn world() -> String {
         "panel": {{"type": "rectangle", "emitter": {{"type": "area", "radiance": 5}},
             "to_world": [{{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 3, 1]}}]}},
         "sky": {{"type": "constant", "radiance": 0.5}}}}"#,
-        balls.join(", ")
+        balls()
     )
 }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 
+use prbopt::device::gauge::Gauge;
 use prbopt::device::{
     self, ArrayKind, Batch, Device, DeviceError, DeviceInfo, Keys, LossValue, ReplayStats, Step, Term,
 };
@@ -77,6 +78,10 @@ impl Diary {
 impl Device for Diary {
     fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    fn gauge(&self) -> Gauge {
+        Gauge::default()
     }
 
     fn arithmetic(&self) -> String {

@@ -1,6 +1,6 @@
 // The reconstruction filter around a place on a film: shares of the pixels that it reaches, whose sum is one, and their slopes.
 
-#import bind/light
+#import bind/film_place
 
 // The most pixels along an axis that a filter reaches from a place on the film.
 const MAX_TAPS: i32 = 33;
@@ -17,8 +17,9 @@ struct Taps {
 
 // Value and slope of a filter at `offset` from its centre: the cubic between the nodes around it.
 fn lookup(offset: f32) -> vec2f {
-    let x = abs(offset) * settings.film.nodes;
-    let node = min(u32(x), settings.film.node_count - 2u);
+    let of_film = film_filter();
+    let x = abs(offset) * of_film.nodes;
+    let node = min(u32(x), of_film.node_count - 2u);
     let f = x - f32(node);
     let low = filter_node(node);
     let high = filter_node(node + 1u);
@@ -27,13 +28,13 @@ fn lookup(offset: f32) -> vec2f {
     let c3 = low.y + high.y - (rise + rise);
     let c2 = rise - low.y - c3;
     let value = low.x + f * (low.y + f * (c2 + f * c3));
-    let slope = (low.y + f * (c2 + c2 + f * (c3 + c3 + c3))) * settings.film.nodes;
+    let slope = (low.y + f * (c2 + c2 + f * (c3 + c3 + c3))) * of_film.nodes;
     return vec2f(value, select(slope, -slope, offset < 0.0));
 }
 
 // The first of the pixels along an axis that the filter reaches from a place, and their number.
 fn support(at: f32) -> vec2i {
-    let radius = settings.film.radius;
+    let radius = film_filter().radius;
     let first = ceil(at - radius - 0.5);
     let last = floor(at + radius - 0.5);
     return vec2i(i32(first), clamp(i32(last - first) + 1, 1, MAX_TAPS));

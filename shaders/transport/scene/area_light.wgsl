@@ -8,16 +8,10 @@
 // Samples a direction to an area light: by its texture's table, in the cone of a sphere, or uniform by area.
 fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler>) -> Drawn {
     let shape = surface_record(record.surface);
-    var place: Place;
-    if record.cells.x > 0u {
-        place = sample_texture(record, shape, u);
-    } else if is_shape(shape.kind, SURFACE_SPHERE) && shape.side > 0.0 {
+    if record.cells.x == 0u && is_shape(shape.kind, SURFACE_SPHERE) && shape.side > 0.0 {
         return sample_sphere(record, p, u);
-    } else if is_shape(shape.kind, SURFACE_CUBE) || is_shape(shape.kind, SURFACE_MESH) {
-        place = sample_emissive_triangle(record, sampler_draw(sampler), u);
-    } else {
-        place = sample_uniform(record, shape, u);
     }
+    let place = sample_place(record, shape, u, sampler);
     let to = place.point.p - p;
     let square = dot(to, to);
     let distance = sqrt(square);
@@ -36,6 +30,17 @@ struct Place {
     normal: vec3f,
     area: f32,
     by_area: f32,
+}
+
+// Samples a point of an area light: by its texture's table, or uniform by area.
+fn sample_place(record: Light, shape: Surface, u: vec2f, sampler: ptr<function, Sampler>) -> Place {
+    if record.cells.x > 0u {
+        return sample_texture(record, shape, u);
+    }
+    if is_shape(shape.kind, SURFACE_CUBE) || is_shape(shape.kind, SURFACE_MESH) {
+        return sample_emissive_triangle(record, sampler_draw(sampler), u);
+    }
+    return sample_uniform(record, shape, u);
 }
 
 // A uniform point of a rectangle, disk, cylinder or sphere.

@@ -177,7 +177,7 @@ pub(super) struct Arrays {
     /// Image and adjoint image, four floats a pixel, and the pixels that they have room for.
     pub image: wgpu::Buffer,
     pub adjoint: wgpu::Buffer,
-    /// What pixels receive of samples that are spread, or of light, eight words a pixel; as large as was needed so far.
+    /// What pixels receive of samples that are spread, or of light; as large as was needed so far.
     pub film: wgpu::Buffer,
     pub pixels: u32,
     /// Eight words that an adjoint pass counts in, and behind them the sums of views that are parameters.
@@ -253,20 +253,20 @@ impl Arrays {
         Ok(())
     }
 
-    /// Makes room for a film on which samples are spread, or light falls; `remedy` is what would help.
+    /// Makes room for a film on which samples are spread, or light falls, of so many bytes a pixel; `remedy` is what would help.
     ///
     /// # Errors
     /// It does not fit.
-    pub(super) fn fit_film(&mut self, context: &Context, pixels: u32, remedy: &str) -> Result<()> {
+    pub(super) fn fit_film(&mut self, context: &Context, pixels: u32, each: u64, remedy: &str) -> Result<()> {
         let (bytes, limit) = (
-            32 * u64::from(pixels),
+            each * u64::from(pixels),
             context.summary.max_binding_bytes.min(context.summary.max_buffer_bytes),
         );
         if bytes > limit {
             return Err(DeviceError::TooLarge(format!(
                 "a film of {pixels} pixels does not fit {}, which takes {} at once; {remedy}, or use --device cpu",
                 context.summary.name,
-                limit / 32
+                limit / each
             )));
         }
         if bytes > self.film.size() {

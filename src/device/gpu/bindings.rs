@@ -43,6 +43,8 @@ pub enum Binding {
     Edges = 30,
     /// The records that a scene has few of, once more.
     FewRecords = 31,
+    /// How light is followed among surfaces, and a view's film.
+    Tracer = 32,
 }
 
 /// How a kernel uses a buffer.
@@ -79,7 +81,9 @@ impl Kernel {
         let few = self
             .reads_few_records(dialect)
             .then_some((Binding::FewRecords, Access::Uniform));
-        buffers.chain(searched).chain(few).collect()
+        let mut all: Vec<_> = buffers.chain(searched).chain(few).collect();
+        all.sort_by_key(|(binding, _)| *binding as u32);
+        all
     }
 
     /// Whether it reads the records that a scene has few of from a uniform buffer.
@@ -257,6 +261,18 @@ impl Kernel {
                 (Film, Write),
             ],
             Self::DevelopLight => &[(Work, Uniform), (Image, Write), (Settings, Uniform), (Film, Read)],
+            Self::RenderParticles => &[
+                (Work, Uniform),
+                (Scene, Uniform),
+                (Sensors, Read),
+                (Values, Read),
+                (Settings, Uniform),
+                (Records, Read),
+                (Bounds, Read),
+                (Film, Write),
+                (Tracer, Uniform),
+            ],
+            Self::DevelopParticles => &[(Work, Uniform), (Image, Write), (Film, Write), (Tracer, Uniform)],
             Self::BackpropagateLight => &[
                 (Work, Uniform),
                 (Values, Read),

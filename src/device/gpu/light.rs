@@ -88,8 +88,11 @@ impl LightArrays {
     }
 }
 
+/// Bytes of a pixel of a film: four sums in whole numbers, or in floats.
+const FILM_BYTES: u64 = 32;
+
 /// A view of a batch: its sensor, and its first pixel in the batch's image.
-type View = (u32, u32);
+pub(super) type View = (u32, u32);
 
 impl LightPasses {
     /// The buffers that its kernels bind beside those of all passes over rays.
@@ -139,7 +142,8 @@ impl Gpu {
         let launch = self.launch(batch, keys, spp);
         for view in self.light_views(batch) {
             let pixels = self.pixels_of(view);
-            self.arrays.fit_film(&self.context, pixels, "take a smaller film")?;
+            self.arrays
+                .fit_film(&self.context, pixels, FILM_BYTES, "take a smaller film")?;
             self.context.clear([&self.arrays.film]);
             self.upload_light_settings(view, spp);
             self.over_rays(Kernel::RenderLight, launch, dispatch, self.own_cells(pixels))?;
@@ -185,7 +189,8 @@ impl Gpu {
         Ok(self.options.dispatch_size.unwrap_or(fixed))
     }
 
-    fn light_views(&self, batch: &Batch) -> Vec<View> {
+    /// The views of a batch of whole ones.
+    pub(super) fn light_views(&self, batch: &Batch) -> Vec<View> {
         let mut first = 0;
         let view = |&sensor: &u32| {
             let here = first;
@@ -195,7 +200,8 @@ impl Gpu {
         batch.table.sensors.iter().map(view).collect()
     }
 
-    fn pixels_of(&self, (sensor, _): View) -> u32 {
+    /// The pixels of a view.
+    pub(super) fn pixels_of(&self, (sensor, _): View) -> u32 {
         let record = &self.sensors[sensor as usize];
         record.width * record.height
     }

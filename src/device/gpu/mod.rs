@@ -8,6 +8,7 @@ mod context;
 mod hierarchy;
 mod light;
 mod motion;
+mod particles;
 mod passes;
 mod paths;
 mod pieces;
@@ -48,6 +49,7 @@ use arrays::Arrays;
 use contents::has_hierarchy;
 use context::Context;
 use light::{LightArrays, LightPasses};
+use particles::tracer_record;
 use paths::{PathArrays, PathPasses};
 use pipelines::Pipelines;
 use plan::{Plan, Room, shapes};
@@ -328,13 +330,6 @@ impl Device for Gpu {
                     .into(),
             ));
         }
-        if let Transport::Paths(paths) = &resident.transport
-            && paths.light_tracer.is_some()
-        {
-            return Err(DeviceError::Unavailable(
-                "`ptracer` traces light among surfaces on the CPU only; use --device cpu".into(),
-            ));
-        }
         assert_consistent(&resident, &params);
         let shapes = shapes(&params);
         let accumulation = self.accumulation_of(&resident.transport, &shapes);
@@ -377,7 +372,13 @@ impl Device for Gpu {
                     .follows_in_waves(&scene)
                     .then(|| Waves::new(&self.context))
                     .transpose()?;
-                Passes::Paths(PathPasses { scene, arrays, waves })
+                let tracer = tracer_record(&self.context, &scene)?;
+                Passes::Paths(PathPasses {
+                    scene,
+                    arrays,
+                    waves,
+                    tracer,
+                })
             }
             Transport::Light(scene) => {
                 let arrays = LightArrays::new(&self.context, &scene)?;
@@ -534,7 +535,7 @@ impl Device for Gpu {
     fn memory(&self) -> u64 {
         let passes = match &self.passes {
             Passes::Field(_) => 0,
-            Passes::Paths(passes) => passes.arrays.bytes() + passes.waves.as_ref().map_or(0, Waves::bytes),
+            Passes::Paths(passes) => passes.bytes(),
             Passes::Splats(passes) => passes.arrays.bytes(),
             Passes::Light(passes) => passes.arrays.bytes(),
         };

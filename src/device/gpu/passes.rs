@@ -12,7 +12,7 @@ use super::shaders::{Binding, Kernel};
 use super::waves::Waves;
 use super::{Gpu, Passes, views};
 use crate::device::units::Units;
-use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result, no_surfaces};
+use crate::device::{Batch, DeviceError, Keys, LossValue, ReplayStats, Result, no_surfaces, only_rendered};
 use crate::kernels::loss::Loss;
 use crate::resident::field::FieldScene;
 use crate::transport::rays::film::{spread_sensor, spreads};
@@ -20,6 +20,9 @@ use crate::transport::rays::film::{spread_sensor, spreads};
 /// Place among the statistics of what went wrong with sums in whole numbers: the twins of `shaders/bind/statistics.wgsl`.
 const FAULTS: usize = 6;
 const FAULT_NOT_FINITE: u32 = 2;
+
+/// Bytes of a pixel that samples are spread over: the sum of eight floats of `shaders/develop.wgsl`.
+const SPREAD_BYTES: u64 = 32;
 
 impl Gpu {
     /// Renders a batch into the image.
@@ -35,7 +38,11 @@ impl Gpu {
         self.bring_batch(batch)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
-        self.over_rays(kernel, launch, dispatch, self.own_run(batch))?;
+        let (own, samples) = (self.own_run(batch), 0..spp);
+        let parts = self.pieces(kernel, dispatch, &own, &samples).count();
+        self.context.gauge.begin_parts(parts + self.particle_parts(batch, spp)?);
+        self.over_samples(kernel, launch, dispatch, own, samples)?;
+        self.splat_particles(batch, keys, spp)?;
         self.context.check()
     }
 
@@ -63,6 +70,7 @@ impl Gpu {
         self.arrays.fit_film(
             &self.context,
             batch.pixels(),
+            SPREAD_BYTES,
             "render a smaller picture, give the film a `box` filter",
         )?;
         let launch = Launch {
@@ -77,7 +85,8 @@ impl Gpu {
         let parts = self
             .pieces(Kernel::RenderPaths, dispatch, &(0..sampled), &(0..1))
             .count();
-        self.context.gauge.begin_parts(parts * spp as usize);
+        let parts = parts * spp as usize + self.particle_parts(batch, spp)?;
+        self.context.gauge.begin_parts(parts);
         for sample in 0..spp {
             self.over_samples(Kernel::RenderPaths, launch, dispatch, 0..sampled, sample..sample + 1)?;
             develop(self, sample, launch);
@@ -87,6 +96,7 @@ impl Gpu {
             ..launch
         };
         develop(self, spp, done);
+        self.splat_particles(batch, keys, spp)?;
         self.context.check()
     }
 
@@ -195,6 +205,7 @@ impl Gpu {
     /// Replays a batch's rays and adds to the gradients.
     pub(super) fn adjoint_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         let (kernel, dispatch) = match &self.passes {
+            Passes::Paths(passes) if passes.tracer.is_some() => return Err(only_rendered()),
             Passes::Splats(_) => return self.splats_adjoint_pass(batch, keys),
             Passes::Light(_) => return self.light_adjoint_pass(batch, keys, spp),
             Passes::Field(field) => (Kernel::Backpropagate, self.ray_dispatches(field, spp, ADJOINT_SAMPLES)?),
@@ -322,7 +333,7 @@ impl Gpu {
     }
 
     /// The pieces, or waves, that a pass over some samples of some pixels is cut into.
-    fn pieces(
+    pub(super) fn pieces(
         &self,
         kernel: Kernel,
         dispatch: DispatchSize,
@@ -338,7 +349,7 @@ impl Gpu {
     }
 
     /// Runs a kernel over some samples of some pixels.
-    fn over_piece(&self, kernel: Kernel, mut launch: Launch, pixels: Range<u32>, samples: Range<u32>) {
+    pub(super) fn over_piece(&self, kernel: Kernel, mut launch: Launch, pixels: Range<u32>, samples: Range<u32>) {
         (launch.first_pixel, launch.last_pixel) = (pixels.start, pixels.end);
         (launch.first_sample, launch.last_sample) = (samples.start, samples.end);
         let invocations = match kernel {
@@ -489,7 +500,10 @@ impl Gpu {
         if let Passes::Light(passes) = &self.passes {
             buffers.extend(passes.buffers());
         }
-        if let Passes::Paths(PathPasses { arrays, waves, .. }) = &self.passes {
+        if let Passes::Paths(PathPasses {
+            arrays, waves, tracer, ..
+        }) = &self.passes
+        {
             buffers.extend([
                 (Binding::Settings, &arrays.record),
                 (Binding::Records, &arrays.records),
@@ -497,6 +511,7 @@ impl Gpu {
             ]);
             buffers.extend(arrays.few_records.iter().map(|few| (Binding::FewRecords, few)));
             buffers.extend(waves.iter().flat_map(Waves::buffers));
+            buffers.extend(tracer.iter().map(|record| (Binding::Tracer, record)));
         }
         buffers
     }

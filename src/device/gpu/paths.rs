@@ -63,6 +63,16 @@ pub(super) struct PathPasses {
     pub arrays: PathArrays,
     /// Where paths are followed together.
     pub waves: Option<Waves>,
+    /// How light is followed from the lights, if it is: a [`super::records::TracerRecord`].
+    pub tracer: Option<wgpu::Buffer>,
+}
+
+impl PathPasses {
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        let waves = self.waves.as_ref().map_or(0, Waves::bytes);
+        self.arrays.bytes() + waves + self.tracer.as_ref().map_or(0, wgpu::Buffer::size)
+    }
 }
 
 /// The buffers of surfaces, media and lights.

@@ -27,6 +27,12 @@ pub(super) fn path_lookups(depth: u32) -> u64 {
     EDGE_LOOKUPS * u64::from(depth.clamp(1, PATH_EDGES))
 }
 
+/// Lookups along a path of light of at most `depth` edges, each of which may be splatted onto a film with a filter of this radius.
+pub(super) fn particle_lookups(depth: u32, radius: f32) -> u64 {
+    let across = (2.0 * radius) as u64 + 1;
+    path_lookups(depth) + u64::from(depth.clamp(1, PATH_EDGES)) * across * across
+}
+
 /// Samples along rays that one invocation may take in a dispatch, its pixel's samples together.
 const INVOCATION_SAMPLES: u64 = 1 << 11;
 
@@ -61,6 +67,15 @@ impl DispatchSize {
         }
     }
 
+    /// The same for at most so many samples of all its pixels together.
+    pub(super) fn at_most(self, paths: u64) -> Self {
+        let rays = u64::from(self.rays).clamp(1, paths.max(1));
+        Self {
+            rays: rays as u32,
+            samples: u64::from(self.samples).min(paths / rays).max(1) as u32,
+        }
+    }
+
     /// The pieces of a pass over `pixels`: for each run of pixels its samples in order.
     pub(super) fn pieces(self, pixels: u32, spp: u32) -> impl Iterator<Item = (Range<u32>, Range<u32>)> {
         let runs = |end: u32, length: u32| {
@@ -89,6 +104,14 @@ mod tests {
                 }
             }
             assert!(seen.iter().all(|s| *s == spp));
+        }
+    }
+
+    #[test]
+    fn a_dispatch_is_cut_down_to_some_paths() {
+        let size = DispatchSize { rays: 100, samples: 9 };
+        for (paths, rays, samples) in [(1000, 100, 9), (899, 100, 8), (100, 100, 1), (7, 7, 1), (0, 1, 1)] {
+            assert_eq!(size.at_most(paths), DispatchSize { rays, samples }, "{paths}");
         }
     }
 

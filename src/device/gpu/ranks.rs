@@ -119,7 +119,7 @@ impl Gpu {
     }
 
     /// Has sums over the ranks take the place of each rank's entries of a buffer.
-    fn reduce<T: Plain>(
+    pub(super) fn reduce<T: Plain>(
         &self,
         buffer: &wgpu::Buffer,
         entries: Range<u64>,
@@ -140,7 +140,7 @@ impl Gpu {
 }
 
 /// The sum of the ranks' floats, in their order.
-fn float_sum(of_ranks: &mut dyn Iterator<Item = f32>) -> f32 {
+pub(super) fn float_sum(of_ranks: &mut dyn Iterator<Item = f32>) -> f32 {
     of_ranks.sum()
 }
 

@@ -345,6 +345,34 @@ pub struct LightSettings {
     pub lamp: Lamp,
 }
 
+/// Vectors of two nodes each that hold the widest filter which is splatted.
+pub const SPLAT_VECTORS: usize = 513;
+
+/// How light is followed from the lights onto the film of a view: [`crate::resident::paths::LightTracer`] and
+/// [`crate::transport::light::lens::Lens`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct TracerRecord {
+    pub to_local: Rows,
+    pub step: f32,
+    pub share: f32,
+    pub max_depth: u32,
+    pub rr_depth: u32,
+    pub center: [f32; 3],
+    pub radius: f32,
+    pub size: [u32; 2],
+    /// The view's first pixel in the image of the batch.
+    pub first_pixel: u32,
+    pub sensor: u32,
+    /// One over the film's pixels.
+    pub scale: f32,
+    pub filter_radius: f32,
+    /// The filter's nodes in a pixel, and their number; values and slopes of two nodes a vector.
+    pub nodes: f32,
+    pub node_count: u32,
+    pub table: [[f32; 4]; SPLAT_VECTORS],
+}
+
 /// Work on the elements of one parameter.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]

@@ -18,8 +18,10 @@ pub const MODULES: &[(&str, &str)] = embed![
     "common/fixed",
     "common/layout",
     "common/math",
+    "bind/bins",
     "bind/elements",
     "bind/film",
+    "bind/film_place",
     "bind/gradients",
     "bind/light",
     "bind/light_path",
@@ -35,6 +37,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "bind/splat_parameters",
     "bind/splat_tile",
     "bind/statistics",
+    "bind/tracer",
     "bind/units",
     "bind/view_sums",
     "bind/queue",
@@ -98,11 +101,14 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/paths/wave_path",
     "transport/lookup/volume",
     "transport/light/cube",
+    "transport/light/emission",
     "transport/light/heights",
     "transport/light/index",
     "transport/light/landing",
     "transport/light/leapfrog",
+    "transport/light/lens",
     "transport/light/optic",
+    "transport/light/particle",
     "transport/light/slab",
     "transport/light/splat",
     "transport/splats/blend",
@@ -125,6 +131,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "backpropagate_paths",
     "develop",
     "develop_light",
+    "develop_particles",
     "collect",
     "count_splats",
     "derivatives_splats",
@@ -137,6 +144,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "render_aov",
     "render_field",
     "render_light",
+    "render_particles",
     "render_paths",
     "render_splats",
     "resample",
@@ -184,6 +192,8 @@ pub enum Kernel {
     RenderLight,
     DevelopLight,
     BackpropagateLight,
+    RenderParticles,
+    DevelopParticles,
 }
 
 /// How many rays add to one gradient at once.
@@ -261,7 +271,7 @@ impl Dialect {
 
 impl Kernel {
     /// Every kernel.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::Render,
         Self::Loss,
         Self::Backpropagate,
@@ -294,6 +304,8 @@ impl Kernel {
         Self::RenderLight,
         Self::DevelopLight,
         Self::BackpropagateLight,
+        Self::RenderParticles,
+        Self::DevelopParticles,
     ];
 
     /// The module that holds its entry point `main`.
@@ -328,6 +340,8 @@ impl Kernel {
             Self::RenderLight => "render_light",
             Self::DevelopLight => "develop_light",
             Self::BackpropagateLight => "backpropagate_light",
+            Self::RenderParticles => "render_particles",
+            Self::DevelopParticles => "develop_particles",
         }
     }
 
@@ -345,6 +359,7 @@ impl Kernel {
             Self::ProjectSplats => vec!["WRITE_SPLATS"],
             Self::CountSplats | Self::ScanSplats | Self::ListSplats => vec!["WRITE_LISTS"],
             Self::RenderSplats => vec!["WRITE_LOOKED_AT"],
+            Self::RenderParticles => vec!["PARTICLES"],
             _ => Vec::new(),
         };
         if self.sums() {
@@ -384,6 +399,8 @@ impl Kernel {
                 | Self::RenderLight
                 | Self::DevelopLight
                 | Self::BackpropagateLight
+                | Self::RenderParticles
+                | Self::DevelopParticles
         )
     }
 
@@ -394,7 +411,13 @@ impl Kernel {
 
     /// Whether it follows paths, so that it is compiled for what a scene has.
     pub fn follows_paths(self) -> bool {
-        self.takes_turns() || matches!(self, Self::RenderPaths | Self::BackpropagatePaths | Self::RenderAov)
+        let alone = [
+            Self::RenderPaths,
+            Self::BackpropagatePaths,
+            Self::RenderAov,
+            Self::RenderParticles,
+        ];
+        self.takes_turns() || alone.contains(&self)
     }
 
     /// Whether it takes turns with others at a wave of paths.

@@ -10,11 +10,11 @@ use crate::transport::rays::sampler::{circle, dot};
 #[derive(Debug, Clone, Copy)]
 pub struct Lens<'a> {
     record: &'a SensorRecord,
-    to_local: Rows,
+    pub to_local: Rows,
     /// Length of one step along the view, and the area of the film's plane that an area across the view fills, both 1 unless
     /// `to_world` scales.
-    step: f32,
-    share: f32,
+    pub step: f32,
+    pub share: f32,
 }
 
 /// How a sensor sees a point.

@@ -30,7 +30,7 @@ impl PathPasses {
         for (slot, &sensor) in pass.batch.table.sensors.iter().enumerate() {
             let record = &inputs.sensors[sensor as usize];
             let sheets = self.trace_view(inputs, pass, tracer, sensor);
-            let paths = f64::from(record.width) * f64::from(record.height) * f64::from(pass.spp);
+            let paths = tracer.paths(sensor, pass.spp);
             let share = (1.0 / paths) as f32;
             let chunked = frame.image_mut().par_chunks_mut(CHUNK).zip(&of_batch);
             chunked
@@ -67,10 +67,11 @@ impl PathPasses {
         );
         let (lens, filter) = (Lens::new(record), &tracer.filters[sensor as usize]);
         let count = bands([width, height], filter.radius) as u32;
-        let edge = |band: u32| (u64::from(band) * u64::from(height) / u64::from(count)) as u32;
+        let [across, down] = tracer.films[sensor as usize];
+        let edge = |band: u32| (u64::from(band) * u64::from(down) / u64::from(count)) as u32;
         let follow = |band: u32| {
             let mut sheet = Sheet::new([width, height], filter.radius);
-            for pixel in edge(band) * width..edge(band + 1) * width {
+            for pixel in edge(band) * across..edge(band + 1) * across {
                 for sample in 0..pass.spp {
                     let counter = Counter {
                         sensor,

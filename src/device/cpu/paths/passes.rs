@@ -14,7 +14,7 @@ use crate::device::cpu::passes::{Inputs, Pass, unshared};
 use crate::device::cpu::step::Activity;
 use crate::device::cpu::update::Updates;
 use crate::device::units::{Units, spread};
-use crate::device::{DeviceError, ReplayStats, Result};
+use crate::device::{DeviceError, ReplayStats, Result, only_rendered};
 use crate::each::EachEntry;
 use crate::params::ParamSet;
 use crate::resident::layout::SensorRecord;
@@ -174,8 +174,7 @@ impl PathPasses {
         updates: &mut Updates,
     ) -> Result<ReplayStats> {
         if self.scene.light_tracer.is_some() {
-            let message = "among surfaces `ptracer` only renders: take the integrator `prb` for derivatives";
-            return Err(DeviceError::Unavailable(message.into()));
+            return Err(only_rendered());
         }
         let chunks = chunks(&inputs.sensors, pass.batch);
         let estimator = self.scene.estimator;

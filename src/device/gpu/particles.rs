@@ -1,0 +1,235 @@
+//! Light tracing among surfaces on the GPU: as many paths begin at the lights as a view has samples. They are splatted onto a film of
+//! its own, which is then added to the image that holds what cameras see straight.
+
+use std::ops::Range;
+
+use super::context::Context;
+use super::light::View;
+use super::paths::PathPasses;
+use super::pieces::{DispatchSize, PATH_LOOKUPS, particle_lookups};
+use super::ranks::{float_sum, whole_sum};
+use super::records::{Launch, SPLAT_VECTORS, TracerRecord, exposure};
+use super::shaders::{Accumulation, Kernel};
+use super::{Gpu, Passes};
+use crate::device::units::{BIN_ADDITIONS, FILM_SUMS};
+use crate::device::{Batch, Keys, Result, check_whole_views};
+use crate::resident::layout::{NONE, SensorRecord};
+use crate::resident::light::SplatFilter;
+use crate::resident::paths::{LightTracer, PathScene};
+use crate::transport::light::lens::Lens;
+
+/// Edges behind those that Russian roulette leaves alone that a path has at most on the average of a dispatch: it survives with a
+/// probability of 0.95, so that 19 are expected, and of a thousand paths to exceed 64 of each has less than e^-1000.
+const ROULETTE_EDGES: u32 = 64;
+
+/// The fewest paths that a dispatch is cut into.
+const FEWEST_PATHS: u64 = 64;
+
+/// The record of a scene's light tracing, if it has any.
+///
+/// # Errors
+/// There is not enough memory.
+pub(super) fn tracer_record(context: &Context, scene: &PathScene) -> Result<Option<wgpu::Buffer>> {
+    let record = |_| context.uniform("tracer", size_of::<TracerRecord>() as u64);
+    scene.light_tracer.as_ref().map(record).transpose()
+}
+
+impl Gpu {
+    /// The light tracing of the scene and its record, if it is asked for.
+    fn tracing(&self) -> Option<(&LightTracer, &wgpu::Buffer)> {
+        let Passes::Paths(PathPasses { scene, tracer, .. }) = &self.passes else {
+            return None;
+        };
+        scene.light_tracer.as_ref().zip(tracer.as_ref())
+    }
+
+    /// Whether what pixels receive is summed in whole numbers.
+    fn has_whole_films(&self) -> bool {
+        self.pipelines.dialect.accumulation != Accumulation::FloatAtomic
+    }
+
+    /// The parts of a pass of light tracing.
+    ///
+    /// # Errors
+    /// The batch is one of single pixels.
+    pub(super) fn particle_parts(&self, batch: &Batch, spp: u32) -> Result<usize> {
+        let Some((tracer, _)) = self.tracing() else {
+            return Ok(0);
+        };
+        check_whole_views(batch)?;
+        let of = |view: View| {
+            let size = self.particle_dispatches(tracer, view, spp);
+            self.particle_pieces(tracer, size, view, spp).count()
+        };
+        Ok(self.light_views(batch).into_iter().map(of).sum())
+    }
+
+    /// Adds the light that is followed from the lights to what cameras have seen of them straight, if it is to be followed.
+    pub(super) fn splat_particles(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
+        if self.tracing().is_none() {
+            return Ok(());
+        }
+        for kernel in [Kernel::RenderParticles, Kernel::DevelopParticles] {
+            self.pipelines.prepare(&self.context, kernel)?;
+        }
+        let launch = self.launch(batch, keys, spp);
+        let own = self.own_run(batch);
+        for view in self.light_views(batch) {
+            let (pixels, first) = (self.pixels_of(view), view.1);
+            let bytes = match self.has_whole_films() {
+                true => 8 * FILM_SUMS,
+                false => 16,
+            };
+            let remedy = "render a smaller picture";
+            self.arrays.fit_film(&self.context, pixels, bytes, remedy)?;
+            self.context.clear([&self.arrays.film]);
+            self.upload_tracer(view);
+            self.trace_view(launch, view)?;
+            self.reduce_particles(pixels)?;
+            let seen = own.start.max(first)..own.end.min(first + pixels);
+            if !seen.is_empty() {
+                let done = Launch {
+                    exposure: exposure::DONE,
+                    ..launch
+                };
+                self.over_piece(
+                    Kernel::DevelopParticles,
+                    done,
+                    seen.start - first..seen.end - first,
+                    0..1,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Splats this rank's paths of a view. Sums in whole numbers are settled before they could overflow.
+    fn trace_view(&self, launch: Launch, view: View) -> Result<()> {
+        let Some((tracer, _)) = self.tracing() else {
+            return Ok(());
+        };
+        let (whole, most) = (self.has_whole_films(), most_paths(tracer));
+        let settle = || self.over_piece(Kernel::DevelopParticles, launch, 0..self.pixels_of(view), 0..1);
+        let size = self.particle_dispatches(tracer, view, launch.spp);
+        let mut unsettled = 0;
+        for (cells, samples) in self.particle_pieces(tracer, size, view, launch.spp) {
+            let paths = cells.len() as u64 * samples.len() as u64;
+            if whole && unsettled + paths > most {
+                settle();
+                unsettled = 0;
+            }
+            unsettled += paths;
+            self.over_piece(Kernel::RenderParticles, launch, cells, samples);
+            self.context.count_when_done();
+        }
+        if whole {
+            settle();
+        }
+        self.context.check()
+    }
+
+    /// Has the sums over the ranks take the place of each rank's, which are settled.
+    fn reduce_particles(&self, pixels: u32) -> Result<()> {
+        let film = &self.arrays.film;
+        match self.has_whole_films() {
+            true => self.reduce(film, 0..FILM_SUMS * u64::from(pixels), whole_sum),
+            false => self.reduce(film, 0..4 * u64::from(pixels), float_sum),
+        }
+    }
+
+    fn particle_dispatches(&self, tracer: &LightTracer, view: View, spp: u32) -> DispatchSize {
+        let [across, down] = tracer.films[view.0 as usize];
+        let longest = particle_lookups(tracer.max_depth, tracer.filters[view.0 as usize].radius);
+        let fixed = DispatchSize::over(across * down, longest, spp, PATH_LOOKUPS);
+        let size = self.options.dispatch_size.unwrap_or(fixed);
+        match self.has_whole_films() {
+            true => size.at_most(most_paths(tracer)),
+            false => size,
+        }
+    }
+
+    fn particle_pieces(
+        &self,
+        tracer: &LightTracer,
+        size: DispatchSize,
+        view: View,
+        spp: u32,
+    ) -> impl Iterator<Item = (Range<u32>, Range<u32>)> + use<> {
+        let [across, down] = tracer.films[view.0 as usize];
+        let own = self.own_cells(across * down);
+        self.pieces(Kernel::RenderParticles, size, &own, &(0..spp))
+    }
+
+    fn upload_tracer(&self, (sensor, first_pixel): View) {
+        let Some((tracer, buffer)) = self.tracing() else {
+            return;
+        };
+        let record = &self.sensors[sensor as usize];
+        let record = TracerRecord {
+            first_pixel,
+            sensor,
+            scale: (1.0 / tracer.paths(sensor, 1)) as f32,
+            ..record_of(tracer, record, &tracer.filters[sensor as usize])
+        };
+        self.context.upload(buffer, 0, bytemuck::bytes_of(&record));
+    }
+}
+
+/// Paths that may add to a film in whole numbers before its sums are settled: each adds at most once at an edge to a pixel.
+fn most_paths(tracer: &LightTracer) -> u64 {
+    let edges = tracer.max_depth.min(tracer.rr_depth.saturating_add(ROULETTE_EDGES));
+    (BIN_ADDITIONS / u64::from(edges.max(1))).max(FEWEST_PATHS)
+}
+
+/// The record of a view, of which its place among others and what a path counts are not filled in.
+fn record_of(tracer: &LightTracer, sensor: &SensorRecord, filter: &SplatFilter) -> TracerRecord {
+    let lens = Lens::new(sensor);
+    let mut table = [[0f32; 4]; SPLAT_VECTORS];
+    for (pair, nodes) in table.iter_mut().zip(filter.table.chunks(2)) {
+        for (at, node) in nodes.iter().enumerate() {
+            pair[2 * at..][..2].copy_from_slice(node);
+        }
+    }
+    assert!(filter.table.len() <= 2 * SPLAT_VECTORS, "no wider filter is splatted");
+    TracerRecord {
+        to_local: lens.to_local,
+        step: lens.step,
+        share: lens.share,
+        max_depth: tracer.max_depth,
+        rr_depth: tracer.rr_depth,
+        center: tracer.center,
+        radius: tracer.radius,
+        size: [sensor.width, sensor.height],
+        first_pixel: 0,
+        sensor: NONE,
+        scale: 0.0,
+        filter_radius: filter.radius,
+        nodes: filter.nodes,
+        node_count: filter.table.len() as u32,
+        table,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the depth, sums of a dispatch keep to their range, and a dispatch is not empty.
+    #[test]
+    fn paths_are_as_many_as_sums_have_room_for() {
+        let most = |max_depth, rr_depth| {
+            most_paths(&LightTracer {
+                max_depth,
+                rr_depth,
+                filters: Vec::new(),
+                films: Vec::new(),
+                center: [0.0; 3],
+                radius: 1.0,
+            })
+        };
+        assert_eq!(most(4, 5), BIN_ADDITIONS / 4);
+        assert_eq!(most(NONE, 5), BIN_ADDITIONS / 69);
+        assert_eq!(most(0, 5), BIN_ADDITIONS);
+        assert_eq!(most(NONE, NONE), FEWEST_PATHS);
+    }
+}
