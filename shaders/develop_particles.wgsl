@@ -1,5 +1,5 @@
-// Adds what the pixels of a view's film have received to the image. Sums in whole numbers are settled before, so that they have
-// room for further paths; between dispatches nothing else is done.
+// Adds what the pixels of a view's film have received to the image. Sums are settled before, so that they have room for further
+// paths; between dispatches nothing else is done.
 
 #import bind/launch
 #import bind/tracer
@@ -12,13 +12,21 @@
 
 #ifdef FLOAT_ATOMIC
 
+// What paths have added to pixels, then what these have been settled with.
 @group(0) @binding(26) var<storage, read_write> film: array<vec4f>;
 
+fn settled_at(pixel: u32) -> u32 {
+    return tracer.size.x * tracer.size.y + pixel;
+}
+
+// Beside a large sum of floats a path would be rounded away.
 fn settle(pixel: u32) {
+    film[settled_at(pixel)] += film[pixel];
+    film[pixel] = vec4f(0.0);
 }
 
 fn received(pixel: u32) -> vec3f {
-    return film[pixel].xyz;
+    return film[settled_at(pixel)].xyz;
 }
 
 #else

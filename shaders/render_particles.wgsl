@@ -1,4 +1,4 @@
-// Light tracing among surfaces: as many paths begin at the lights as a view has samples, and what they send to its sensor is
+// Light tracing among surfaces: as many paths begin at the lights as a view's whole film has samples, and what they send to its sensor is
 // splatted onto its film.
 
 #ifdef RAY_QUERIES

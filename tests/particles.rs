@@ -6,7 +6,7 @@ use prbopt::device::Device;
 use prbopt::device::cpu::Cpu;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{RenderSettings, render_view};
-use prbopt::resident::Resident;
+use prbopt::resident::{Resident, Transport};
 use prbopt::scene;
 
 /// Pixels along both sides of a picture, and along those of the blocks that are compared.
@@ -310,6 +310,27 @@ fn a_crop_window_shows_a_part_of_the_picture() {
             }
         }
         assert!(part.iter().any(|p| p[0] > 0.1), "{filter}: it is dark");
+    }
+}
+
+/// A sample is a path for each pixel of the picture that is made, or of what it is a part of.
+#[test]
+fn enlarged_pictures_have_as_many_paths_a_pixel() {
+    let size = format!(r#""width": {SIDE}, "height": {SIDE}"#);
+    let crop = format!(r#"{size}, "crop_offset_x": 3, "crop_width": 6, "crop_height": 4"#);
+    let whole = text(r#""type": "ptracer""#, PINHOLE, FLOOR);
+    for (text, expected) in [(whole.clone(), [24, 24]), (whole.replace(&size, &crop), [24, 24])] {
+        let mut scene = scene::parse(&text, Path::new("particles.json")).unwrap_or_else(|e| panic!("{e}"));
+        let (mut resident, _) = Resident::new(&scene).expect("it is sound");
+        for sensor in &mut scene.sensors {
+            (sensor.width, sensor.height) = (2 * sensor.width, 2 * sensor.height);
+        }
+        resident.look_through(&scene.sensors);
+        let Transport::Paths(paths) = &resident.transport else {
+            panic!("paths among surfaces")
+        };
+        let tracer = paths.light_tracer.as_ref().expect("light is traced");
+        assert_eq!(tracer.film(0, &resident.sensors[0]), expected);
     }
 }
 

@@ -199,7 +199,7 @@ struct Tracer {
     // The view's first pixel in the image of the batch, and its sensor.
     first_pixel: u32,
     sensor: u32,
-    // One over the film's pixels.
+    // One over the pixels of the whole film, of which `size` is that of a crop window.
     scale: f32,
     // The filter: its nodes in a pixel, their number, and their values and slopes.
     filter_radius: f32,

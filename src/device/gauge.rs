@@ -51,7 +51,7 @@ impl Gauge {
         }
         let before = f64::from(counts.begun.saturating_sub(1));
         let passes = f64::from(counts.passes.max(counts.begun).max(1));
-        Some(((before + counts.done as f64 / counts.parts as f64) / passes).min(1.0))
+        Some((before + counts.done as f64 / counts.parts as f64) / passes)
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {

@@ -75,7 +75,7 @@ impl Drop for Busy {
 /// What is at work, and how much of it is done if that is known.
 fn with_share(text: &str, share: Option<f64>) -> String {
     match share {
-        Some(share) => format!("{text}: {:.0} % done", 100.0 * share),
+        Some(share) => format!("{text}: {:.0} % done", 100.0 * share.min(1.0)),
         None => text.to_owned(),
     }
 }

@@ -30,6 +30,7 @@ pub mod sensors;
 pub mod solid;
 pub mod splats;
 mod surface_free;
+pub mod tracer;
 pub mod values;
 pub mod vertices;
 pub mod views;

@@ -20,12 +20,11 @@ use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
     SurfaceRecord, Triangle, VolumeRecord,
 };
-use super::light::{SplatFilter, splat_filter};
 use super::majorants::{MARGIN, MajorantRule, least_majorant};
 use super::motion::{Rest, illuminate};
 use super::sealed::{Shell, is_sealed};
-use super::sensors::sphere_around_surfaces;
 use super::surface_free::{mark_alone, mark_surface_free};
+use super::tracer::LightTracer;
 use super::vertices::Vertices;
 use crate::each::EachEntry;
 use crate::io::mesh::{Mesh, Placed};
@@ -33,8 +32,8 @@ use crate::io::{self, IoError};
 use crate::params::ParamSet;
 use crate::resident::{rows, slot};
 use crate::scene::{
-    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Rules, Scene, Sensor,
-    Surface, Texture, Wrap,
+    Background, Bsdf, Geometry, Gradient, Light, LightKind, Lookup, Medium, MeshFormat, Phase, Rules, Scene, Surface,
+    Texture, Wrap,
 };
 pub use crate::scene::{Estimator, Variant};
 
@@ -76,37 +75,6 @@ pub struct PathScene {
     pub light_tracer: Option<LightTracer>,
     /// For each medium how its majorants follow from its extinction.
     pub(super) rules: Vec<MajorantRule>,
-}
-
-/// How light is followed from the lights onto films.
-#[derive(Debug, Clone)]
-pub struct LightTracer {
-    /// Longest path in edges; [`NONE`] for no limit.
-    pub max_depth: u32,
-    /// Depth beyond which Russian roulette may end a path.
-    pub rr_depth: u32,
-    /// Those of the sensors' films.
-    pub filters: Vec<SplatFilter>,
-    /// The sizes of these films: a sample of a pixel is a path for each of its pixels, of which a crop window may show a part.
-    pub films: Vec<[u32; 2]>,
-    /// Centre and radius of a sphere around all surfaces, which light from afar falls on.
-    pub center: [f32; 3],
-    pub radius: f32,
-}
-
-impl LightTracer {
-    /// The paths of so many samples of a sensor's pixels.
-    pub fn paths(&self, sensor: u32, spp: u32) -> f64 {
-        let [across, down] = self.films[sensor as usize];
-        f64::from(across) * f64::from(down) * f64::from(spp)
-    }
-}
-
-/// The size of a sensor's film, of which a crop window may be a part. Of the largest that a file may ask for a row is left out,
-/// so that 32 bits count its pixels.
-fn film_size(sensor: &Sensor) -> [u32; 2] {
-    let [across, down] = sensor.whole_film.unwrap_or([sensor.width, sensor.height]);
-    [across, down.min(u32::MAX / across.max(1))]
 }
 
 /// Flattens surfaces, media and lights of a scene; their arrays are among `params`. `background` is the parameter of the
@@ -202,15 +170,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         Rules::Volpath | Rules::Path | Rules::Prb | Rules::Light => paths.lights.len() as u32,
     };
     if scene.integrator.rules == Rules::Light {
-        let (center, radius) = sphere_around_surfaces(&paths);
-        paths.light_tracer = Some(LightTracer {
-            center: center.to_array(),
-            radius,
-            max_depth: paths.settings.max_depth,
-            rr_depth: scene.integrator.rr_depth,
-            filters: scene.sensors.iter().map(splat_filter).collect(),
-            films: scene.sensors.iter().map(film_size).collect(),
-        });
+        paths.light_tracer = Some(LightTracer::new(scene, &paths));
         paths.settings.max_depth = paths.settings.max_depth.min(1);
     }
     weigh(&mut paths, &weights);

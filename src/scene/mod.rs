@@ -448,8 +448,8 @@ pub struct Sensor {
     pub to_world: Affine3A,
     pub width: u32,
     pub height: u32,
-    /// The size of the film, where a crop window is a part of it.
-    pub whole_film: Option<[u32; 2]>,
+    /// Where a crop window is a part of the film: the sizes of both in the file, film first.
+    pub cropped: Option<[[u32; 2]; 2]>,
     /// Focal lengths in pixels; of an orthographic sensor, pixels in a unit.
     pub focal: [f32; 2],
     /// Principal point in pixels from the image's top left corner.

@@ -109,7 +109,7 @@ fn sensor(
         to_world: transform::to_f32(to_world),
         width: window.size[0],
         height: window.size[1],
-        whole_film: (!window.is_whole()).then_some(window.film),
+        cropped: (!window.is_whole()).then_some([window.film, window.size]),
         focal,
         center,
         distortion,

@@ -159,6 +159,37 @@ fn particles_reach_every_sensor_alike() {
     }
 }
 
+/// Two hundred thousand paths on sixteen pixels, beside whose sum in floats a path would be nothing.
+#[test]
+fn sums_of_floats_keep_what_many_paths_bring() {
+    let film = r#""width": 4, "height": 4, "rfilter": {"type": "gaussian"}"#;
+    let lamp = r#""l": {"type": "point", "position": [0.5, 2, 0.5], "intensity": [4, 5, 6]}"#;
+    let text = text(r#""max_depth": 3"#, PINHOLE, film, &format!("{FLOOR}, {lamp}"));
+    let run = |deterministic| {
+        let options = Options {
+            deterministic,
+            ..Options::default()
+        };
+        let mut gpu = gpu(options)?;
+        load(&mut gpu, &text);
+        gpu.gauge().begin_picture(1);
+        let look = RenderSettings {
+            seed: 3,
+            iteration: 0,
+            spp: 1 << 14,
+        };
+        let seen = render_view(&mut gpu, 0, look).expect("it renders").concat();
+        assert_eq!(gpu.gauge().share(), Some(1.0));
+        Some(seen)
+    };
+    let Some([floats, whole]) = run(false).zip(run(true)).map(<[_; 2]>::from) else {
+        return;
+    };
+    for (float, whole) in floats.iter().zip(&whole) {
+        assert!((float - whole).abs() <= 2e-5 * whole, "{float} for {whole}");
+    }
+}
+
 /// Two views of a batch, in the order of its table; in whole numbers to the bit, however their passes are cut.
 #[test]
 fn particles_are_the_same_however_they_are_summed() {

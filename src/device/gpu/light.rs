@@ -140,17 +140,26 @@ impl Gpu {
         let dispatch = self.light_dispatches(spp, PRIMAL_SAMPLES)?;
         self.arrays.fit_image(&self.context, batch.pixels())?;
         let launch = self.launch(batch, keys, spp);
-        for view in self.light_views(batch) {
+        let views = self.light_views(batch);
+        let own = |view| self.own_cells(self.pixels_of(view));
+        let parts = |view| {
+            self.pieces(Kernel::RenderLight, dispatch, &own(view), &(0..spp))
+                .count()
+        };
+        self.context.gauge.begin_parts(views.iter().copied().map(parts).sum());
+        for view in views {
             let pixels = self.pixels_of(view);
             self.arrays
                 .fit_film(&self.context, pixels, FILM_BYTES, "take a smaller film")?;
             self.context.clear([&self.arrays.film]);
             self.upload_light_settings(view, spp);
-            self.over_rays(Kernel::RenderLight, launch, dispatch, self.own_cells(pixels))?;
+            self.over_samples(Kernel::RenderLight, launch, dispatch, self.own_cells(pixels), 0..spp)?;
             self.reduce_film(pixels)?;
             // Every rank makes the whole image: it sends light back from anywhere.
             let once = Launch { spp: 1, ..launch };
-            self.over_samples(Kernel::DevelopLight, once, dispatch, 0..pixels, 0..1)?;
+            for (pixels, _) in dispatch.pieces(pixels, 1) {
+                self.over_piece(Kernel::DevelopLight, once, pixels, 0..1);
+            }
         }
         self.context.check()
     }

@@ -1,4 +1,4 @@
-//! Light tracing among surfaces on the GPU: as many paths begin at the lights as a view has samples. They are splatted onto a film of
+//! Light tracing among surfaces on the GPU: as many paths begin at the lights as a view's whole film has samples. They are splatted onto a film of
 //! its own, which is then added to the image that holds what cameras see straight.
 
 use std::ops::Range;
@@ -15,7 +15,8 @@ use crate::device::units::{BIN_ADDITIONS, FILM_SUMS};
 use crate::device::{Batch, Keys, Result, check_whole_views};
 use crate::resident::layout::{NONE, SensorRecord};
 use crate::resident::light::SplatFilter;
-use crate::resident::paths::{LightTracer, PathScene};
+use crate::resident::paths::PathScene;
+use crate::resident::tracer::LightTracer;
 use crate::transport::light::lens::Lens;
 
 /// Edges behind those that Russian roulette leaves alone that a path has at most on the average of a dispatch: it survives with a
@@ -24,6 +25,11 @@ const ROULETTE_EDGES: u32 = 64;
 
 /// The fewest paths that a dispatch is cut into.
 const FEWEST_PATHS: u64 = 64;
+
+/// Bytes of a pixel's sums of floats, and how often paths add to them on the average before they are settled: of as many additions of
+/// like numbers hardly any is rounded by a thousandth.
+const FLOAT_FILM: u64 = 32;
+const FLOAT_ADDITIONS: u64 = 1 << 14;
 
 /// The record of a scene's light tracing, if it has any.
 ///
@@ -78,7 +84,7 @@ impl Gpu {
             let (pixels, first) = (self.pixels_of(view), view.1);
             let bytes = match self.has_whole_films() {
                 true => 8 * FILM_SUMS,
-                false => 16,
+                false => FLOAT_FILM,
             };
             let remedy = "render a smaller picture";
             self.arrays.fit_film(&self.context, pixels, bytes, remedy)?;
@@ -103,18 +109,18 @@ impl Gpu {
         Ok(())
     }
 
-    /// Splats this rank's paths of a view. Sums in whole numbers are settled before they could overflow.
+    /// Splats this rank's paths of a view. Sums are settled before they overflow, or round what is added to them.
     fn trace_view(&self, launch: Launch, view: View) -> Result<()> {
         let Some((tracer, _)) = self.tracing() else {
             return Ok(());
         };
-        let (whole, most) = (self.has_whole_films(), most_paths(tracer));
+        let most = self.most_paths(tracer, view);
         let settle = || self.over_piece(Kernel::DevelopParticles, launch, 0..self.pixels_of(view), 0..1);
         let size = self.particle_dispatches(tracer, view, launch.spp);
         let mut unsettled = 0;
         for (cells, samples) in self.particle_pieces(tracer, size, view, launch.spp) {
             let paths = cells.len() as u64 * samples.len() as u64;
-            if whole && unsettled + paths > most {
+            if unsettled + paths > most {
                 settle();
                 unsettled = 0;
             }
@@ -122,9 +128,7 @@ impl Gpu {
             self.over_piece(Kernel::RenderParticles, launch, cells, samples);
             self.context.count_when_done();
         }
-        if whole {
-            settle();
-        }
+        settle();
         self.context.check()
     }
 
@@ -133,18 +137,33 @@ impl Gpu {
         let film = &self.arrays.film;
         match self.has_whole_films() {
             true => self.reduce(film, 0..FILM_SUMS * u64::from(pixels), whole_sum),
-            false => self.reduce(film, 0..4 * u64::from(pixels), float_sum),
+            false => self.reduce(film, 4 * u64::from(pixels)..8 * u64::from(pixels), float_sum),
         }
     }
 
+    /// The pixels of a view's whole film.
+    fn cells(&self, tracer: &LightTracer, (sensor, _): View) -> u32 {
+        let [across, down] = tracer.film(sensor, &self.sensors[sensor as usize]);
+        across * down
+    }
+
     fn particle_dispatches(&self, tracer: &LightTracer, view: View, spp: u32) -> DispatchSize {
-        let [across, down] = tracer.films[view.0 as usize];
         let longest = particle_lookups(tracer.max_depth, tracer.filters[view.0 as usize].radius);
-        let fixed = DispatchSize::over(across * down, longest, spp, PATH_LOOKUPS);
+        let fixed = DispatchSize::over(self.cells(tracer, view), longest, spp, PATH_LOOKUPS);
         let size = self.options.dispatch_size.unwrap_or(fixed);
+        size.at_most(self.most_paths(tracer, view))
+    }
+
+    /// Paths that may add to a view's film before its sums are settled.
+    fn most_paths(&self, tracer: &LightTracer, view: View) -> u64 {
         match self.has_whole_films() {
-            true => size.at_most(most_paths(tracer)),
-            false => size,
+            true => most_paths(tracer, BIN_ADDITIONS),
+            false => {
+                // On the average each path adds to as many pixels as the filter reaches, of all of the film.
+                let reached = (2.0 * f64::from(tracer.filters[view.0 as usize].radius)).ceil() as u64 + 1;
+                let additions = FLOAT_ADDITIONS * u64::from(self.cells(tracer, view)) / (reached * reached);
+                most_paths(tracer, additions)
+            }
         }
     }
 
@@ -155,8 +174,7 @@ impl Gpu {
         view: View,
         spp: u32,
     ) -> impl Iterator<Item = (Range<u32>, Range<u32>)> + use<> {
-        let [across, down] = tracer.films[view.0 as usize];
-        let own = self.own_cells(across * down);
+        let own = self.own_cells(self.cells(tracer, view));
         self.pieces(Kernel::RenderParticles, size, &own, &(0..spp))
     }
 
@@ -168,17 +186,17 @@ impl Gpu {
         let record = TracerRecord {
             first_pixel,
             sensor,
-            scale: (1.0 / tracer.paths(sensor, 1)) as f32,
+            scale: 1.0 / self.cells(tracer, (sensor, first_pixel)) as f32,
             ..record_of(tracer, record, &tracer.filters[sensor as usize])
         };
         self.context.upload(buffer, 0, bytemuck::bytes_of(&record));
     }
 }
 
-/// Paths that may add to a film in whole numbers before its sums are settled: each adds at most once at an edge to a pixel.
-fn most_paths(tracer: &LightTracer) -> u64 {
+/// Paths that add so often to a pixel, if each adds once at an edge.
+fn most_paths(tracer: &LightTracer, additions: u64) -> u64 {
     let edges = tracer.max_depth.min(tracer.rr_depth.saturating_add(ROULETTE_EDGES));
-    (BIN_ADDITIONS / u64::from(edges.max(1))).max(FEWEST_PATHS)
+    (additions / u64::from(edges.max(1))).max(FEWEST_PATHS)
 }
 
 /// The record of a view, of which its place among others and what a path counts are not filled in.
@@ -218,14 +236,15 @@ mod tests {
     #[test]
     fn paths_are_as_many_as_sums_have_room_for() {
         let most = |max_depth, rr_depth| {
-            most_paths(&LightTracer {
+            let tracer = LightTracer {
                 max_depth,
                 rr_depth,
                 filters: Vec::new(),
-                films: Vec::new(),
+                cropped: Vec::new(),
                 center: [0.0; 3],
                 radius: 1.0,
-            })
+            };
+            most_paths(&tracer, BIN_ADDITIONS)
         };
         assert_eq!(most(4, 5), BIN_ADDITIONS / 4);
         assert_eq!(most(NONE, 5), BIN_ADDITIONS / 69);

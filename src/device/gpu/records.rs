@@ -348,7 +348,7 @@ pub struct LightSettings {
 /// Vectors of two nodes each that hold the widest filter which is splatted.
 pub const SPLAT_VECTORS: usize = 513;
 
-/// How light is followed from the lights onto the film of a view: [`crate::resident::paths::LightTracer`] and
+/// How light is followed from the lights onto the film of a view: [`crate::resident::tracer::LightTracer`] and
 /// [`crate::transport::light::lens::Lens`].
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
@@ -364,7 +364,7 @@ pub struct TracerRecord {
     /// The view's first pixel in the image of the batch.
     pub first_pixel: u32,
     pub sensor: u32,
-    /// One over the film's pixels.
+    /// One over the pixels of the whole film, of which `size` is that of a crop window.
     pub scale: f32,
     pub filter_radius: f32,
     /// The filter's nodes in a pixel, and their number; values and slopes of two nodes a vector.

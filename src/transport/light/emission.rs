@@ -4,7 +4,7 @@ use std::f32::consts::PI;
 
 use crate::each::EachEntry;
 use crate::resident::layout::{LightRecord, NONE, light};
-use crate::resident::paths::LightTracer;
+use crate::resident::tracer::LightTracer;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::{normalize, transform_point};
 use crate::transport::rays::sampler::{Sampler, along, around, circle, frame};

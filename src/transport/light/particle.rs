@@ -8,7 +8,7 @@ use super::emission::{Emission, emit};
 use super::lens::{Lens, Sight};
 use crate::each::EachEntry;
 use crate::resident::layout::{NONE, bsdf};
-use crate::resident::paths::LightTracer;
+use crate::resident::tracer::LightTracer;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, dot};
 use crate::transport::scene::bsdf::local::Lobe;

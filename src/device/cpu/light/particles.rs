@@ -1,4 +1,4 @@
-//! Light tracing among surfaces. As many paths begin at the lights as a picture has samples; they are cut into bands whose number
+//! Light tracing among surfaces. As many paths begin at the lights as a picture of the whole film has samples; they are cut into bands whose number
 //! is fixed, each with a film of its own, and films are summed in the order of the bands, so that the number of threads changes
 //! no bit.
 
@@ -12,7 +12,7 @@ use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::paths::passes::{PathPasses, Values};
 use crate::device::{Result, check_whole_views};
 use crate::resident::layout::SensorRecord;
-use crate::resident::paths::LightTracer;
+use crate::resident::tracer::LightTracer;
 use crate::transport::light::lens::Lens;
 use crate::transport::light::particle::trace;
 use crate::transport::rays::random::Counter;
@@ -30,8 +30,8 @@ impl PathPasses {
         for (slot, &sensor) in pass.batch.table.sensors.iter().enumerate() {
             let record = &inputs.sensors[sensor as usize];
             let sheets = self.trace_view(inputs, pass, tracer, sensor);
-            let paths = tracer.paths(sensor, pass.spp);
-            let share = (1.0 / paths) as f32;
+            let [across, down] = tracer.film(sensor, record).map(f64::from);
+            let share = (1.0 / (across * down * f64::from(pass.spp))) as f32;
             let chunked = frame.image_mut().par_chunks_mut(CHUNK).zip(&of_batch);
             chunked
                 .filter(|(_, chunk)| is_of(chunk, slot))
@@ -67,7 +67,7 @@ impl PathPasses {
         );
         let (lens, filter) = (Lens::new(record), &tracer.filters[sensor as usize]);
         let count = bands([width, height], filter.radius) as u32;
-        let [across, down] = tracer.films[sensor as usize];
+        let [across, down] = tracer.film(sensor, record);
         let edge = |band: u32| (u64::from(band) * u64::from(down) / u64::from(count)) as u32;
         let follow = |band: u32| {
             let mut sheet = Sheet::new([width, height], filter.radius);
