@@ -387,29 +387,50 @@ fn large_messages_go_in_pieces() {
     hold(&results(&at("whole")), &results(&at("pieces")), "in pieces");
 }
 
+/// The files of a render by so many ranks.
+fn rendered(name: &str, count: usize, more: &[&str]) -> BTreeMap<PathBuf, Vec<u8>> {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let folder = root.path().join("pictures");
+    let mut command = ranks(count, 1);
+    command.args([PROGRAM, "render", &scene(name), "-q", "-o"]).arg(&folder);
+    succeed(command.args(more));
+    let mut files = results(&folder);
+    files.remove(Path::new("turntable.json"));
+    files
+}
+
+/// A scene of light that is traced among surfaces.
+const TRACED: &str = "../tests/data/peer/scenes/painted_lamp.json";
+
+#[test]
+fn traced_light_has_the_same_bits_for_any_number_of_gpus() {
+    if !has_gpu() {
+        return eprintln!("skipped: no adapter");
+    }
+    let more = [
+        "--set",
+        "integrator.type=ptracer",
+        "--spp",
+        "2",
+        "--device",
+        "gpu",
+        "--deterministic",
+    ];
+    let expected = rendered(TRACED, 1, &more);
+    for count in [2, 3] {
+        hold(&expected, &rendered(TRACED, count, &more), TRACED);
+    }
+}
+
 #[test]
 fn renders_have_the_same_bits_for_any_number_of_ranks() {
-    let root = tempfile::tempdir().expect("a temporary folder");
     for (name, more) in [
         ("smoke_five_views.json", &["--sensor", "all", "--spp", "2"][..]),
         ("kinds.json", &["--spp", "2"]),
         ("kinds.json", &["--turntable", "2", "--spp", "1"]),
-        (
-            "../tests/data/peer/scenes/painted_lamp.json",
-            &["--set", "integrator.type=ptracer", "--spp", "1"],
-        ),
+        (TRACED, &["--set", "integrator.type=ptracer", "--spp", "1"]),
     ] {
-        let render = |count: usize| {
-            let folder = root.path().join(format!("{name}{count}{}", more.len()));
-            let mut command = ranks(count, 1);
-            command
-                .args([PROGRAM, "render", &scene(name), "--device", "cpu", "-q", "-o"])
-                .arg(&folder);
-            succeed(command.args(more));
-            let mut files = results(&folder);
-            files.remove(Path::new("turntable.json"));
-            files
-        };
+        let render = |count: usize| rendered(name, count, &[more, &["--device", "cpu"]].concat());
         let expected = render(1);
         for count in 2..=4 {
             hold(&expected, &render(count), name);

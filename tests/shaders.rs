@@ -217,6 +217,8 @@ fn records_agree() {
         loss_scale, view_length, motions_at, displaced_at, light_motions_at, sensor_motions_at, around_at, singles_at,
         wave_places,
         wave_first,
+        wave_edges_at,
+        wave_edge_word,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);

@@ -8,7 +8,7 @@
 @group(0) @binding(20) var<storage, read> records: array<vec4u>;
 #ifdef UNIFORM_RECORDS
 // The first of them once more.
-@group(0) @binding(31) var<uniform> few_records: array<vec4u, FEW_RECORDS>;
+@group(0) @binding(30) var<uniform> few_records: array<vec4u, FEW_RECORDS>;
 #endif
 // Majorants of every medium's scaled extinction, cell by cell; then the environment map's table: cumulative
 // probabilities of its rows, of each row's columns, and the weights of its texels; then those of textured area lights,

@@ -2,7 +2,7 @@
 
 #import common/layout
 
-@group(0) @binding(32) var<uniform> tracer: Tracer;
+@group(0) @binding(31) var<uniform> tracer: Tracer;
 
 // A node of the film's filter.
 fn filter_node(node: u32) -> vec2f {

@@ -7,26 +7,20 @@
 #import bind/bvh
 #import common/math
 
-// Words of a group of paths: three parts are the paths' state, one what they have gathered.
+// Words of a group of paths: three parts are the paths' state, one what they have gathered, each further one what two edges met. A
+// vector's words may lie in two parts.
 struct WavePart {
     words: array<array<u32, RAY_GROUP>, PART_WORDS>,
 }
 
-// The state of all groups, then what they have gathered.
+// The state of all groups, then what they have gathered, then what edges met, in as many places as the pass keeps. A primal pass
+// keeps one edge, where an adjoint keeps what a primal pass does not gather.
 @group(0) @binding(28) var<storage, read_write> wave: array<WavePart>;
 
 const PART_WORDS: u32 = 13u;
 const STATE_PARTS: u32 = 3u;
-
-// What an edge of each path of a group has met.
-struct WaveEdge {
-    words: array<array<u32, RAY_GROUP>, EDGE_WORDS>,
-}
-
-// Those of a group side by side, in as many places as the pass keeps.
-@group(0) @binding(30) var<storage, read_write> wave_edges: array<WaveEdge>;
-
 const EDGE_WORDS: u32 = 6u;
+const PART_EDGES: u32 = 2u;
 // The word with the flags below, and the lane.
 const EDGE_PLACE: u32 = 3u;
 const EDGE_FOUND: u32 = 1u;
@@ -140,13 +134,20 @@ fn wave_depth(flags: u32) -> u32 {
     return flags >> DEPTH_AT;
 }
 
-// Where it is kept what a path's edge behind `depth` others meets.
-fn wave_edge(path: u32, depth: u32) -> u32 {
-    return path / RAY_GROUP * launch.wave_places + min(depth - launch.wave_first, launch.wave_places - 1u);
+// Where it is kept what a path's edge behind `depth` others meets: a part, and a word there.
+fn wave_edge(path: u32, depth: u32) -> vec2u {
+    let place = min(depth - launch.wave_first, launch.wave_places - 1u);
+    let parts = (launch.wave_places + PART_EDGES - 1u) / PART_EDGES;
+    let part = launch.wave_edges_at + path / RAY_GROUP * parts + place / PART_EDGES;
+    return vec2u(part, launch.wave_edge_word + place % PART_EDGES * EDGE_WORDS);
 }
 
-fn wave_edge_word(edge: u32, path: u32, word: u32) -> u32 {
-    return wave_edges[edge].words[word][path % RAY_GROUP];
+fn wave_edge_word(edge: vec2u, path: u32, word: u32) -> u32 {
+    return wave[edge.x].words[edge.y + word][path % RAY_GROUP];
+}
+
+fn wave_edge_keep(edge: vec2u, path: u32, word: u32, value: u32) {
+    wave[edge.x].words[edge.y + word][path % RAY_GROUP] = value;
 }
 
 // Where the path's edge behind `depth` others first meets a surface.
@@ -166,13 +167,13 @@ fn wave_nearest(path: u32, depth: u32) -> Nearest {
 
 fn wave_keep_nearest(path: u32, depth: u32, nearest: Nearest) {
     let edge = wave_edge(path, depth);
-    let lane = path % RAY_GROUP;
-    wave_edges[edge].words[0][lane] = bitcast<u32>(nearest.t);
-    wave_edges[edge].words[1][lane] = nearest.number;
-    wave_edges[edge].words[2][lane] = nearest.place;
-    wave_edges[edge].words[EDGE_PLACE][lane] = (nearest.lane << EDGE_LANE_AT) | select(0u, EDGE_FOUND, nearest.found);
-    wave_edges[edge].words[4][lane] = bitcast<u32>(nearest.u);
-    wave_edges[edge].words[5][lane] = bitcast<u32>(nearest.v);
+    let place = (nearest.lane << EDGE_LANE_AT) | select(0u, EDGE_FOUND, nearest.found);
+    wave_edge_keep(edge, path, 0u, bitcast<u32>(nearest.t));
+    wave_edge_keep(edge, path, 1u, nearest.number);
+    wave_edge_keep(edge, path, 2u, nearest.place);
+    wave_edge_keep(edge, path, EDGE_PLACE, place);
+    wave_edge_keep(edge, path, 4u, bitcast<u32>(nearest.u));
+    wave_edge_keep(edge, path, 5u, bitcast<u32>(nearest.v));
 }
 
 // Whether the shadow ray is blocked that was sent behind that edge, as far as an adjoint's walk has noted it.
@@ -183,5 +184,5 @@ fn wave_is_blocked(path: u32, depth: u32) -> bool {
 // Notes that it is.
 fn wave_note_blocked(path: u32, depth: u32) {
     let edge = wave_edge(path, depth);
-    wave_edges[edge].words[EDGE_PLACE][path % RAY_GROUP] |= EDGE_BLOCKED;
+    wave_edge_keep(edge, path, EDGE_PLACE, wave_edge_word(edge, path, EDGE_PLACE) | EDGE_BLOCKED);
 }

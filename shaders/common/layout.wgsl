@@ -660,6 +660,9 @@ struct Launch {
     // In how many places a wave keeps what the edges of a path met, and the first edge that it keeps.
     wave_places: u32,
     wave_first: u32,
+    // Where the first of them is: a part of the wave, and a word there.
+    wave_edges_at: u32,
+    wave_edge_word: u32,
 }
 
 // A vertex that heights displace.

@@ -39,12 +39,10 @@ pub enum Binding {
     /// Paths that are followed together, and which of their rays the tree is searched for.
     Wave = 28,
     Queue = 29,
-    /// What edges of the paths have met.
-    Edges = 30,
     /// The records that a scene has few of, once more.
-    FewRecords = 31,
+    FewRecords = 30,
     /// How light is followed among surfaces, and a view's film.
-    Tracer = 32,
+    Tracer = 31,
 }
 
 /// How a kernel uses a buffer.
@@ -209,7 +207,6 @@ impl Kernel {
                 (Records, Read),
                 (Wave, Write),
                 (Queue, Write),
-                (Edges, Write),
             ],
             Self::SearchPaths => &[
                 (Work, Uniform),
@@ -217,7 +214,6 @@ impl Kernel {
                 (Records, Read),
                 (Wave, Write),
                 (Queue, Read),
-                (Edges, Write),
             ],
             Self::AdvancePaths | Self::AdvanceAdjoint => &[
                 (Work, Uniform),
@@ -228,7 +224,6 @@ impl Kernel {
                 (Bounds, Read),
                 (Wave, Write),
                 (Queue, Write),
-                (Edges, Write),
             ],
             Self::EndPaths => &[(Work, Uniform), (Image, Write), (Wave, Write)],
             Self::EndReplay => &[(Work, Uniform), (Statistics, Write), (Wave, Write)],
@@ -243,7 +238,6 @@ impl Kernel {
                 (Records, Read),
                 (Bounds, Read),
                 (Wave, Write),
-                (Edges, Write),
             ],
             Self::Develop => &[
                 (Work, Uniform),

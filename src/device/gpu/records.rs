@@ -163,7 +163,9 @@ pub struct Launch {
     /// In how many places a wave keeps what the edges of a path met, and the first edge that it keeps.
     pub wave_places: u32,
     pub wave_first: u32,
-    pub padding: [u32; 2],
+    /// Where the first of them is: a part of the wave, and a word there.
+    pub wave_edges_at: u32,
+    pub wave_edge_word: u32,
 }
 
 /// A vertex that heights displace.

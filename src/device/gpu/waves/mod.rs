@@ -24,13 +24,12 @@ use crate::resident::paths::PathScene;
 use follow::Wave;
 pub(super) use turns::Turns;
 pub use turns::wave_bytes;
-use turns::{STATE_WORDS, suits};
+use turns::{PART_WORDS, STATE_PARTS, suits};
 
 /// The buffers of a wave, as large as was needed so far.
 #[derive(Debug)]
 pub(super) struct Waves {
     paths: wgpu::Buffer,
-    edges: wgpu::Buffer,
     /// Of long paths: the state where the next edges begin that are to be replayed, and that where those behind them begin.
     copies: [wgpu::Buffer; 2],
     /// The number of rays that the tree is searched for, that of the paths that go on, and which rays they are: at most two of each
@@ -46,7 +45,6 @@ impl Waves {
     pub(super) fn new(context: &Context) -> Result<Self> {
         Ok(Self {
             paths: context.storage("wave", 0)?,
-            edges: context.storage("edges", 0)?,
             copies: [context.storage("state", 0)?, context.storage("next state", 0)?],
             queue: context.storage("queue", 0)?,
         })
@@ -57,7 +55,6 @@ impl Waves {
         let [state, next] = &mut self.copies;
         let buffers = [
             (&mut self.paths, "wave"),
-            (&mut self.edges, "edges"),
             (&mut self.queue, "queue"),
             (state, "state"),
             (next, "next state"),
@@ -72,7 +69,7 @@ impl Waves {
 
     /// Copies the state of all paths, to a buffer of its own or back.
     fn copy(&self, context: &Context, paths: u32, copy: usize, back: bool) {
-        let bytes = 4 * u64::from(STATE_WORDS) * u64::from(paths.next_multiple_of(RAY_GROUP));
+        let bytes = 4 * u64::from(PART_WORDS * STATE_PARTS) * u64::from(paths.next_multiple_of(RAY_GROUP));
         match back {
             false => context.copy(&self.paths, 0, &self.copies[copy], 0, bytes),
             true => context.copy(&self.copies[copy], 0, &self.paths, 0, bytes),
@@ -89,17 +86,13 @@ impl Waves {
     }
 
     /// What kernels call them.
-    pub(super) fn buffers(&self) -> [(Binding, &wgpu::Buffer); 3] {
-        [
-            (Binding::Wave, &self.paths),
-            (Binding::Edges, &self.edges),
-            (Binding::Queue, &self.queue),
-        ]
+    pub(super) fn buffers(&self) -> [(Binding, &wgpu::Buffer); 2] {
+        [(Binding::Wave, &self.paths), (Binding::Queue, &self.queue)]
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> u64 {
-        let all = self.copies.iter().chain([&self.paths, &self.edges, &self.queue]);
+        let all = self.copies.iter().chain([&self.paths, &self.queue]);
         all.map(wgpu::Buffer::size).sum()
     }
 }
@@ -171,6 +164,7 @@ impl Gpu {
         (launch.first_sample, launch.last_sample) = (samples.start, samples.end);
         launch.wave_places = turns.places();
         let paths = (pixels.end - pixels.start) * (samples.end - samples.start);
+        [launch.wave_edges_at, launch.wave_edge_word] = turns.edges_at(paths);
         launch.groups_x = self.context.fold(paths.div_ceil(RAY_GROUP))[0];
         let wave = Wave {
             gpu: self,

@@ -8,10 +8,14 @@ use crate::resident::paths::PathScene;
 
 /// The most edges of a path of which an adjoint knows at once what they met. After as many it is asked whether any path is left.
 pub(super) const KEPT_EDGES: u32 = 16;
-/// Words that a wave keeps of a path: its state, which all paths have before what they have gathered, and of what an edge has met.
-pub(super) const STATE_WORDS: u32 = 39;
-const GATHERED_WORDS: u32 = 13;
+/// Words of a part of what a wave keeps of paths, and the parts of their state, which stand before what they have gathered, one part.
+pub(super) const PART_WORDS: u32 = 13;
+pub(super) const STATE_PARTS: u32 = 3;
+/// Words of what an edge has met, and how many edges a part holds.
 const EDGE_WORDS: u32 = 6;
+const PART_EDGES: u32 = PART_WORDS / EDGE_WORDS;
+/// Words of what a primal pass gathers.
+const RADIANCE_WORDS: u32 = 3;
 /// Words of a queue before its entries: their number, and that of the paths that go on or wait, and that did so an edge ago.
 const QUEUE_HEAD: u64 = 3;
 /// The most bytes that waves take beside a queue, which every adapter gives a shader.
@@ -61,21 +65,25 @@ impl Turns {
         }
     }
 
-    /// Words of the buffers of a wave of so many paths: what is kept of them, what edges met, the queue, and the two copies.
-    pub(super) fn words_of(self, paths: u32) -> [u64; 5] {
+    /// Words of the buffers of a wave of so many paths: what is kept of them, the queue, and the two copies.
+    pub(super) fn words_of(self, paths: u32) -> [u64; 4] {
         // Workgroups of paths are kept as a whole.
         let of = |words: u32| u64::from(paths.next_multiple_of(RAY_GROUP)) * u64::from(words);
         let state = match self.has_copies() {
-            true => of(STATE_WORDS),
+            true => of(PART_WORDS * STATE_PARTS),
             false => 0,
         };
-        [
-            of(STATE_WORDS + GATHERED_WORDS),
-            of(EDGE_WORDS * self.places()),
-            QUEUE_HEAD + of(2),
-            state,
-            state,
-        ]
+        [of(self.words()), QUEUE_HEAD + of(2), state, state]
+    }
+
+    /// Where the first of what is kept of edges is in a wave of so many paths: its part, and a word there. In primal passes it takes
+    /// the place of what only adjoints gather.
+    pub(super) fn edges_at(self, paths: u32) -> [u32; 2] {
+        let groups = paths.div_ceil(RAY_GROUP);
+        match self.has_replay {
+            true => [groups * (STATE_PARTS + 1), 0],
+            false => [groups * STATE_PARTS, RADIANCE_WORDS],
+        }
     }
 
     /// How a pass of `spp` samples a pixel is cut into waves: all samples of as many pixels as there is room for, or as many
@@ -136,7 +144,11 @@ impl Turns {
 
     /// Words that are kept of a path, without copies.
     fn words(self) -> u32 {
-        STATE_WORDS + GATHERED_WORDS + EDGE_WORDS * self.places()
+        let of_edges = match self.has_replay {
+            true => self.places().div_ceil(PART_EDGES),
+            false => 0,
+        };
+        PART_WORDS * (STATE_PARTS + 1 + of_edges)
     }
 
     /// Whether some edges are walked once more before they are replayed.
@@ -147,8 +159,8 @@ impl Turns {
     /// The most paths of a wave: where an adjoint's paths have copies, other walks leave room for these, so that all of a run has the
     /// same memory at any depth.
     fn room(self) -> u32 {
-        const LONG_PATH: u64 = (STATE_WORDS + GATHERED_WORDS + EDGE_WORDS * (KEPT_EDGES + 1)) as u64;
-        const COPIES: u64 = 2 * STATE_WORDS as u64;
+        const LONG_PATH: u64 = (PART_WORDS * (STATE_PARTS + 1 + (KEPT_EDGES + 1).div_ceil(PART_EDGES))) as u64;
+        const COPIES: u64 = (2 * PART_WORDS * STATE_PARTS) as u64;
         let bytes = match self.depth > KEPT_EDGES {
             true => BYTES * LONG_PATH / (LONG_PATH + COPIES),
             false => BYTES,
@@ -205,10 +217,13 @@ mod tests {
     fn shaders_keep_as_many_words() {
         let shader = include_str!("../../../../shaders/bind/wave.wgsl");
         let kept = [
-            ("WAVE_RADIANCE", STATE_WORDS),
-            ("STATE_PARTS", STATE_WORDS / GATHERED_WORDS),
-            ("PART_WORDS", GATHERED_WORDS),
+            ("WAVE_RADIANCE", PART_WORDS * STATE_PARTS),
+            ("WAVE_RADIANCE_LOW", PART_WORDS * STATE_PARTS + RADIANCE_WORDS),
+            ("WAVE_GATHERED", PART_WORDS * STATE_PARTS + RADIANCE_WORDS + EDGE_WORDS),
+            ("STATE_PARTS", STATE_PARTS),
+            ("PART_WORDS", PART_WORDS),
             ("EDGE_WORDS", EDGE_WORDS),
+            ("PART_EDGES", PART_EDGES),
             ("KEPT_EDGES", KEPT_EDGES),
         ];
         for (name, words) in kept {
