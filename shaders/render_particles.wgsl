@@ -1,5 +1,5 @@
-// Light tracing among surfaces: as many paths begin at the lights as a view's whole film has samples, and what they send to its sensor is
-// splatted onto its film.
+// Light tracing among surfaces: as many paths begin at the lights as a view's whole film has samples, and what they send to its
+// sensor is splatted onto its film.
 
 #ifdef RAY_QUERIES
 enable wgpu_ray_query;

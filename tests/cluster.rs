@@ -399,7 +399,7 @@ fn rendered(name: &str, count: usize, more: &[&str]) -> BTreeMap<PathBuf, Vec<u8
     files
 }
 
-/// A scene of light that is traced among surfaces.
+/// A scene in which light can be traced among surfaces.
 const TRACED: &str = "../tests/data/peer/scenes/painted_lamp.json";
 
 #[test]

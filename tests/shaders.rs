@@ -218,7 +218,7 @@ fn records_agree() {
         wave_places,
         wave_first,
         wave_edges_at,
-        wave_edge_word,
+        wave_edges_word,
     ]);
     let (world, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);
     compare_record!(&world, VolumeRecord, "Volume", [world_to_unit, size, slot, filter = "filter_kind", wrap]);

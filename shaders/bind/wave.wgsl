@@ -7,8 +7,8 @@
 #import bind/bvh
 #import common/math
 
-// Words of a group of paths: three parts are the paths' state, one what they have gathered, each further one what two edges met. A
-// vector's words may lie in two parts.
+// Words of a group of paths: three parts are the paths' state, one what they have gathered, each further one what two edges met.
+// A ray's words may lie in two parts.
 struct WavePart {
     words: array<array<u32, RAY_GROUP>, PART_WORDS>,
 }
@@ -139,7 +139,7 @@ fn wave_edge(path: u32, depth: u32) -> vec2u {
     let place = min(depth - launch.wave_first, launch.wave_places - 1u);
     let parts = (launch.wave_places + PART_EDGES - 1u) / PART_EDGES;
     let part = launch.wave_edges_at + path / RAY_GROUP * parts + place / PART_EDGES;
-    return vec2u(part, launch.wave_edge_word + place % PART_EDGES * EDGE_WORDS);
+    return vec2u(part, launch.wave_edges_word + place % PART_EDGES * EDGE_WORDS);
 }
 
 fn wave_edge_word(edge: vec2u, path: u32, word: u32) -> u32 {

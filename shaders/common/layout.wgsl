@@ -662,7 +662,7 @@ struct Launch {
     wave_first: u32,
     // Where the first of them is: a part of the wave, and a word there.
     wave_edges_at: u32,
-    wave_edge_word: u32,
+    wave_edges_word: u32,
 }
 
 // A vertex that heights displace.

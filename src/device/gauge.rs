@@ -43,7 +43,7 @@ impl Gauge {
         self.counts().done += 1;
     }
 
-    /// The share of the picture that is done, in [0, 1]; None while no parts are known.
+    /// The share of the picture that is done, 1 when all is; None while no parts are known.
     pub fn share(&self) -> Option<f64> {
         let counts = self.counts();
         if counts.parts == 0 {

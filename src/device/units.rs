@@ -60,12 +60,13 @@ pub(super) fn units_of_film(largest: f32, paths: u64) -> f32 {
     power_of_two((digits - 1 - exponent(f64::from(largest))).clamp(-126, 126))
 }
 
-// Of light among surfaces nobody knows what a path brings at most. Each colour of a pixel therefore has three sums, for magnitudes of
-// 28 binary orders each, from 2⁻⁴⁴ up to 2⁴⁰ of what a pixel's mean would be at one path a pixel. The least magnitude in a range has twelve digits in the
-// unit of its sum, so that the largest is of fewer than 2⁴⁰ units, and 2²² additions leave 2⁶². Before more are made, sums are
-// settled: what a lower one holds of the unit of the next, 2²⁸ units, moves there, and it is left with less than that. The digits that
-// are left are those of one number, whenever and however often that was done. The highest sum is never emptied: when it is 2⁶² units
-// or more, of one each, the pixel is spoiled. What is below the least magnitude is rounded to 2⁻⁵⁶.
+// Of light among surfaces nobody knows what a path brings at most. Each colour of a pixel therefore has three sums, for
+// magnitudes of 28 binary orders each, from 2⁻⁴⁴ up to 2⁴⁰ of what a pixel's mean would be at one path a pixel. The least
+// magnitude in a range has twelve digits in the unit of its sum, so that the largest is of fewer than 2⁴⁰ units, and 2²²
+// additions leave 2⁶². Before more are made, sums are settled: what a lower one holds of the unit of the next, 2²⁸ units, moves
+// there, and it is left with less than that. The digits that are left are those of one number, whenever and however often that
+// was done. The highest sum is never emptied: when it is 2⁶² units or more, of one each, the pixel is spoiled. What is below
+// the least magnitude is rounded to 2⁻⁵⁶.
 
 /// Sums of a pixel of such a film, with that which counts what was no number.
 pub(super) const FILM_SUMS: u64 = 10;

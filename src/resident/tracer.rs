@@ -36,8 +36,8 @@ impl LightTracer {
         }
     }
 
-    /// The size of the whole film of a sensor: a sample of a pixel is a path for each of its pixels. Of the largest that a file may
-    /// ask for rows are left out, so that 32 bits count its pixels.
+    /// The size of the whole film of a sensor: a sample of a pixel is a path for each of its pixels. Films of more
+    /// pixels than 32 bits count lose rows.
     pub fn film(&self, sensor: u32, record: &SensorRecord) -> [u32; 2] {
         let [film, part] = self.cropped[sensor as usize].unwrap_or([[1; 2]; 2]);
         // The picture may have been asked for enlarged.

@@ -1,5 +1,5 @@
-//! Light tracing among surfaces on the GPU: as many paths begin at the lights as a view's whole film has samples. They are splatted onto a film of
-//! its own, which is then added to the image that holds what cameras see straight.
+//! Light tracing among surfaces on the GPU: as many paths begin at the lights as a view's whole film has samples. They are
+//! splatted onto a film of its own, which is then added to the image that holds what cameras see straight.
 
 use std::ops::Range;
 
@@ -26,10 +26,10 @@ const ROULETTE_EDGES: u32 = 64;
 /// The fewest paths that a dispatch is cut into.
 const FEWEST_PATHS: u64 = 64;
 
-/// Bytes of a pixel's sums of floats, and how often paths add to them on the average before they are settled: of as many additions of
-/// like numbers hardly any is rounded by a thousandth.
+/// Bytes of a pixel's sums of floats, and how many paths add to them before they are settled: were all of them to bring the same to one
+/// pixel, a thousandth would be rounded away.
 const FLOAT_FILM: u64 = 32;
-const FLOAT_ADDITIONS: u64 = 1 << 14;
+const FLOAT_PATHS: u64 = 1 << 18;
 
 /// The record of a scene's light tracing, if it has any.
 ///
@@ -114,7 +114,7 @@ impl Gpu {
         let Some((tracer, _)) = self.tracing() else {
             return Ok(());
         };
-        let most = self.most_paths(tracer, view);
+        let most = self.most_paths(tracer);
         let settle = || self.over_piece(Kernel::DevelopParticles, launch, 0..self.pixels_of(view), 0..1);
         let size = self.particle_dispatches(tracer, view, launch.spp);
         let mut unsettled = 0;
@@ -151,19 +151,14 @@ impl Gpu {
         let longest = particle_lookups(tracer.max_depth, tracer.filters[view.0 as usize].radius);
         let fixed = DispatchSize::over(self.cells(tracer, view), longest, spp, PATH_LOOKUPS);
         let size = self.options.dispatch_size.unwrap_or(fixed);
-        size.at_most(self.most_paths(tracer, view))
+        size.at_most(self.most_paths(tracer))
     }
 
-    /// Paths that may add to a view's film before its sums are settled.
-    fn most_paths(&self, tracer: &LightTracer, view: View) -> u64 {
+    /// Paths that may add to a film before its sums are settled.
+    fn most_paths(&self, tracer: &LightTracer) -> u64 {
         match self.has_whole_films() {
-            true => most_paths(tracer, BIN_ADDITIONS),
-            false => {
-                // On the average each path adds to as many pixels as the filter reaches, of all of the film.
-                let reached = (2.0 * f64::from(tracer.filters[view.0 as usize].radius)).ceil() as u64 + 1;
-                let additions = FLOAT_ADDITIONS * u64::from(self.cells(tracer, view)) / (reached * reached);
-                most_paths(tracer, additions)
-            }
+            true => most_paths(tracer),
+            false => FLOAT_PATHS,
         }
     }
 
@@ -193,10 +188,10 @@ impl Gpu {
     }
 }
 
-/// Paths that add so often to a pixel, if each adds once at an edge.
-fn most_paths(tracer: &LightTracer, additions: u64) -> u64 {
+/// Paths for which sums in whole numbers have room: each adds at most once at an edge to a pixel.
+fn most_paths(tracer: &LightTracer) -> u64 {
     let edges = tracer.max_depth.min(tracer.rr_depth.saturating_add(ROULETTE_EDGES));
-    (additions / u64::from(edges.max(1))).max(FEWEST_PATHS)
+    (BIN_ADDITIONS / u64::from(edges.max(1))).max(FEWEST_PATHS)
 }
 
 /// The record of a view, of which its place among others and what a path counts are not filled in.
@@ -244,7 +239,7 @@ mod tests {
                 center: [0.0; 3],
                 radius: 1.0,
             };
-            most_paths(&tracer, BIN_ADDITIONS)
+            most_paths(&tracer)
         };
         assert_eq!(most(4, 5), BIN_ADDITIONS / 4);
         assert_eq!(most(NONE, 5), BIN_ADDITIONS / 69);

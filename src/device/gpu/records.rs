@@ -165,7 +165,7 @@ pub struct Launch {
     pub wave_first: u32,
     /// Where the first of them is: a part of the wave, and a word there.
     pub wave_edges_at: u32,
-    pub wave_edge_word: u32,
+    pub wave_edges_word: u32,
 }
 
 /// A vertex that heights displace.

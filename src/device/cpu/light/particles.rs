@@ -1,6 +1,6 @@
-//! Light tracing among surfaces. As many paths begin at the lights as a picture of the whole film has samples; they are cut into bands whose number
-//! is fixed, each with a film of its own, and films are summed in the order of the bands, so that the number of threads changes
-//! no bit.
+//! Light tracing among surfaces. As many paths begin at the lights as a picture of the whole film has samples; they are cut into
+//! bands whose number is fixed, each with a film of its own, and films are summed in the order of the bands, so that the number
+//! of threads changes no bit.
 
 use rayon::prelude::*;
 

@@ -164,7 +164,7 @@ impl Gpu {
         (launch.first_sample, launch.last_sample) = (samples.start, samples.end);
         launch.wave_places = turns.places();
         let paths = (pixels.end - pixels.start) * (samples.end - samples.start);
-        [launch.wave_edges_at, launch.wave_edge_word] = turns.edges_at(paths);
+        [launch.wave_edges_at, launch.wave_edges_word] = turns.edges_at(paths);
         launch.groups_x = self.context.fold(paths.div_ceil(RAY_GROUP))[0];
         let wave = Wave {
             gpu: self,

@@ -8,7 +8,7 @@ use crate::resident::paths::PathScene;
 
 /// The most edges of a path of which an adjoint knows at once what they met. After as many it is asked whether any path is left.
 pub(super) const KEPT_EDGES: u32 = 16;
-/// Words of a part of what a wave keeps of paths, and the parts of their state, which stand before what they have gathered, one part.
+/// Words of a part of what a wave keeps of paths. Some parts are their state; one, behind those, is what they have gathered.
 pub(super) const PART_WORDS: u32 = 13;
 pub(super) const STATE_PARTS: u32 = 3;
 /// Words of what an edge has met, and how many edges a part holds.
