@@ -33,7 +33,9 @@ pub(super) fn translate(sensor: &Sensor, object: &mut Map<String, Value>) -> Res
         ));
     }
     object.retain(|key, _| !matches!(&key[..], "focal_x" | "focal_y" | "center_x" | "center_y" | "distortion"));
-    let [width, height] = [sensor.width, sensor.height].map(f64::from);
+    // A window lies at its film's corner, by which Mitsuba says where the principal point is.
+    let whole = sensor.cropped.map_or([sensor.width, sensor.height], |[film, _]| film);
+    let [width, height] = whole.map(f64::from);
     let center = sensor.center.map(f64::from);
     let offset = [0.5 - center[0] / width, 0.5 - center[1] / height];
     match sensor.kind {
@@ -49,6 +51,7 @@ pub(super) fn translate(sensor: &Sensor, object: &mut Map<String, Value>) -> Res
             }
         }
         _ => {
+            plain_window(sensor, object);
             let whole = crop(sensor, object)?;
             if matches!(sensor.kind, SensorKind::ThinLens { .. }) {
                 object.insert("fov".into(), json!(field_of_view(whole, sensor)));
@@ -67,6 +70,15 @@ pub(super) fn translate(sensor: &Sensor, object: &mut Map<String, Value>) -> Res
 /// Degrees along x that `width` pixels see.
 fn field_of_view(width: f64, sensor: &Sensor) -> f64 {
     2.0 * (0.5 * width / f64::from(sensor.focal[0])).atan().to_degrees()
+}
+
+/// Makes a film of what a window shows of one.
+fn plain_window(sensor: &Sensor, object: &mut Map<String, Value>) {
+    if let Some(film) = object.get_mut("film").and_then(Value::as_object_mut) {
+        film.retain(|key, _| !key.starts_with("crop_"));
+        film.insert("width".into(), json!(sensor.width));
+        film.insert("height".into(), json!(sensor.height));
+    }
 }
 
 /// Says where the principal point is by a window of a film that is centred there; the film's width.

@@ -82,7 +82,7 @@ pub(super) fn batch(sensor: &Sensor, scene: &Scene) -> Value {
 }
 
 pub(super) fn film(sensor: &Sensor) -> Value {
-    json!({
+    let mut film = json!({
         "type": "hdrfilm",
         "width": sensor.width,
         "height": sensor.height,
@@ -105,7 +105,14 @@ pub(super) fn film(sensor: &Sensor) -> Value {
             Filter::Mitchell { b, c } => json!({"type": "mitchell", "B": number(b), "C": number(c)}),
             Filter::Lanczos { lobes } => json!({"type": "lanczos", "lobes": lobes}),
         },
-    })
+    });
+    // The lens is that of the window, which therefore lies at the film's corner, wherever it was.
+    if let Some([whole, _]) = sensor.cropped {
+        film["crop_width"] = film["width"].take();
+        film["crop_height"] = film["height"].take();
+        [film["width"], film["height"]] = whole.map(|side| json!(side));
+    }
+    film
 }
 
 fn sampler(sensor: &Sensor) -> Value {
