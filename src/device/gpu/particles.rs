@@ -13,8 +13,7 @@ use super::shaders::{Accumulation, Kernel};
 use super::{Gpu, Passes};
 use crate::device::units::{BIN_ADDITIONS, FILM_SUMS};
 use crate::device::{Batch, Keys, Result, check_whole_views};
-use crate::resident::layout::{NONE, SensorRecord};
-use crate::resident::light::SplatFilter;
+use crate::resident::layout::SensorRecord;
 use crate::resident::paths::PathScene;
 use crate::resident::tracer::LightTracer;
 use crate::transport::light::lens::Lens;
@@ -173,18 +172,11 @@ impl Gpu {
         self.pieces(Kernel::RenderParticles, size, &own, &(0..spp))
     }
 
-    fn upload_tracer(&self, (sensor, first_pixel): View) {
-        let Some((tracer, buffer)) = self.tracing() else {
-            return;
-        };
-        let record = &self.sensors[sensor as usize];
-        let record = TracerRecord {
-            first_pixel,
-            sensor,
-            scale: 1.0 / self.cells(tracer, (sensor, first_pixel)) as f32,
-            ..record_of(tracer, record, &tracer.filters[sensor as usize])
-        };
-        self.context.upload(buffer, 0, bytemuck::bytes_of(&record));
+    fn upload_tracer(&self, view: View) {
+        if let Some((tracer, buffer)) = self.tracing() {
+            let record = record_of(tracer, view, &self.sensors[view.0 as usize], self.cells(tracer, view));
+            self.context.upload(buffer, 0, bytemuck::bytes_of(&record));
+        }
     }
 }
 
@@ -194,9 +186,10 @@ fn most_paths(tracer: &LightTracer) -> u64 {
     (BIN_ADDITIONS / u64::from(edges.max(1))).max(FEWEST_PATHS)
 }
 
-/// The record of a view, of which its place among others and what a path counts are not filled in.
-fn record_of(tracer: &LightTracer, sensor: &SensorRecord, filter: &SplatFilter) -> TracerRecord {
+/// The record of a view through this sensor, whose whole film has so many pixels.
+fn record_of(tracer: &LightTracer, (index, first_pixel): View, sensor: &SensorRecord, cells: u32) -> TracerRecord {
     let lens = Lens::new(sensor);
+    let filter = &tracer.filters[index as usize];
     let mut table = [[0f32; 4]; SPLAT_VECTORS];
     for (pair, nodes) in table.iter_mut().zip(filter.table.chunks(2)) {
         for (at, node) in nodes.iter().enumerate() {
@@ -213,9 +206,9 @@ fn record_of(tracer: &LightTracer, sensor: &SensorRecord, filter: &SplatFilter) 
         center: tracer.center,
         radius: tracer.radius,
         size: [sensor.width, sensor.height],
-        first_pixel: 0,
-        sensor: NONE,
-        scale: 0.0,
+        first_pixel,
+        sensor: index,
+        scale: 1.0 / cells as f32,
         filter_radius: filter.radius,
         nodes: filter.nodes,
         node_count: filter.table.len() as u32,
@@ -226,6 +219,7 @@ fn record_of(tracer: &LightTracer, sensor: &SensorRecord, filter: &SplatFilter) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resident::layout::NONE;
 
     /// Whatever the depth, sums of a dispatch keep to their range, and a dispatch is not empty.
     #[test]
