@@ -1,4 +1,5 @@
-// The fourth kernel of a wave of paths: what each does where its edge ends, up to its next edge and its next shadow ray.
+// The fourth kernel of a wave of paths: shades the hit at the end of each path's edge, which gives its next edge and shadow
+// ray.
 
 #import bind/launch
 #import bind/queue
@@ -10,7 +11,7 @@
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
     let at = (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
     if at == 0u {
-        // The rays of the next edges are listed anew.
+        // Empties the queue for the rays of the next edges.
         atomicStore(&queue[QUEUE_PATHS_BEFORE], atomicLoad(&queue[QUEUE_PATHS]));
         atomicStore(&queue[QUEUE_PATHS], 0u);
         atomicStore(&queue[0], 0u);

@@ -1,5 +1,5 @@
-// The adjoint pass: replays the rays of every pixel and backpropagates the adjoint image to the parameters' gradients.
-// VIEWS: cameras are parameters, too, and each ray sends to its own.
+// The adjoint pass: replays the rays of every pixel and backpropagates the adjoint image to the parameters' gradients. VIEWS:
+// cameras are parameters, too, and each ray sends derivatives to its own camera.
 
 #import bind/launch
 #import bind/gradients
@@ -43,7 +43,7 @@ fn workgroup_count(lane: u32) {
     }
 }
 
-// Replays this launch's samples of a pixel.
+// Replays this launch's samples of a pixel: rays, samples along them, and rays that drifted.
 fn replay_pixel(index: u32) -> vec3u {
     let d_radiance = adjoint[index].xyz * (1.0 / f32(launch.spp));
     if all(d_radiance == vec3f(0.0)) {
@@ -71,8 +71,8 @@ fn replay_pixel(index: u32) -> vec3u {
 
 #ifdef VIEWS
 
-// Adds what a ray says of its camera to the sums of its view. A force is brought to about the size of a torque, whatever the
-// world's unit of length.
+// Adds a ray's derivatives by its camera to the sums of its view. Forces are scaled to about the size of torques, whatever
+// the world's unit of length.
 fn send_to_view(view: u32, by: ByView) {
     let force = by.force * launch.view_length;
     view_add(view, 0u, by.torque.x);

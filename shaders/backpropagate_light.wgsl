@@ -1,5 +1,5 @@
-// The adjoint pass of light tracing: the adjoint image times the filter, and times its slopes, at the place where each path
-// ends, sent to the entries of what has bent it.
+// The adjoint pass of light tracing: where each path ends on the film, weighs the adjoint image with the filter and with its
+// slopes, and sends the derivatives to the parameter of the optic.
 
 #import bind/gradients
 #import bind/launch
@@ -23,7 +23,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     statistics_add(1u, count);
 }
 
-// Replays the path from a place of the light.
+// Traces the path from a point of the light and sends its derivatives.
 fn replay_path(place: vec2f) {
     let arrival = follow(place);
     if !arrival.arrives || !arrival.bent || !path_is_near(arrival.film) {
@@ -35,7 +35,7 @@ fn replay_path(place: vec2f) {
     }
 }
 
-// The sum of the adjoint image, seen in this colour, times the filter around a place, and its slopes.
+// The sum over pixels of (adjoint · `color`) times the filter around a film position, and its derivatives by that position.
 fn splat_adjoint(place: vec2f, color: vec3f) -> vec3f {
     let across = taps(place.x);
     let down = taps(place.y);

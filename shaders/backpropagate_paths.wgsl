@@ -14,15 +14,15 @@ enable wgpu_ray_query;
 
 @compute @workgroup_size(RAY_GROUP)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
-    // An invocation takes one sample of a pixel; those of a pixel, which meet much the same, stand side by side.
+    // One sample per invocation; those of a pixel are neighbours, since their rays hit much the same surfaces.
     let samples = launch.last_sample - launch.first_sample;
     let at = (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
     let index = launch.first_pixel + at / samples;
     if index >= launch.last_pixel {
         return;
     }
-    // Each sample adds for itself: a sum over the workgroup would keep the whole walk's variables alive across barriers, for
-    // which software drivers compile minutes longer, and is little beside the additions to gradients.
+    // Each sample adds to the counters by itself: a sum over the workgroup would keep the whole walk's variables alive across
+    // barriers, for which software drivers compile minutes longer, and is little beside the additions to gradients.
     let counts = replay_sample(index, launch.first_sample + at % samples);
     for (var i = 0u; i < 3u; i++) {
         statistics_add(i, counts[i]);

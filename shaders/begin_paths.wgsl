@@ -1,5 +1,5 @@
-// The first kernel of a wave of paths, and of its replay: camera rays. Begins one path an invocation, all samples of a pixel side by
-// side.
+// The first kernel of a wave of paths, and of its replay: camera rays. One path per invocation; the samples of a pixel are
+// neighbours.
 
 #import bind/launch
 #import bind/wave

@@ -1,6 +1,6 @@
-// The adjoint pass, the document's `computeDerivatives`: undoes a tile's list from its end, sums the derivatives of its
-// pixels splat by splat, and sends each sum to the gradients. The document's `clearDerivatives` and `updateBlobs` are
-// `step`, which zeroes what it has taken.
+// The adjoint pass, `computeDerivatives` of SlangSplats2D: undoes a tile's list from its end, sums the derivatives of its
+// pixels splat by splat, and sends each sum to the gradients. Its `clearDerivatives` and `updateBlobs` are step.wgsl, which
+// zeroes the gradients that it has used.
 
 #import bind/launch
 #import bind/gradients
@@ -108,7 +108,7 @@ fn main(
     if tile >= settings.tiles_x * settings.tiles_y {
         return;
     }
-    // Tiles of another rank, which this one looks at for the sake of the loss.
+    // This tile belongs to another rank; it is rendered here only because the loss of this rank's pixels needs it.
     let corner = tile_pixel(tile, 0u);
     if settings.first_pixel + corner.y * settings.width + corner.x >= launch.last_pixel {
         return;

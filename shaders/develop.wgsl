@@ -1,5 +1,5 @@
-// Spreads a sample of every pixel of a view over the pixels that the film's filter reaches; in the end what these have
-// received becomes the image: src/device/cpu/paths/develop.rs.
+// Gathers at every pixel of a view one sample of each pixel around, weighted by the film's filter; in the end (EXPOSURE_DONE)
+// the weighted mean becomes the image: src/device/cpu/paths/develop.rs.
 
 #import bind/launch
 #import transport/rays/film
@@ -7,7 +7,7 @@
 
 // A sample of each pixel; in the end the image.
 @group(0) @binding(8) var<storage, read_write> image: array<vec4f>;
-// Two for each pixel: radiance and the share that nothing scattered, times the filter, and the filter's sum.
+// Two vectors per pixel: the sum of radiance and share of unscattered rays, times the filter; and the sum of the filter.
 @group(0) @binding(26) var<storage, read_write> film: array<vec4f>;
 
 @compute @workgroup_size(RAY_GROUP)
@@ -20,7 +20,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         let weight = film[2u * index + 1u].x;
         image[index] = vec4f(0.0, 0.0, 0.0, -1.0);
         if weight != 0.0 {
-            // Negative lobes must not let the share that nothing scattered look like a mask.
+            // With negative lobes the share of unscattered rays can be below zero, which would mean a masked pixel.
             let seen = film[2u * index] / weight;
             image[index] = vec4f(seen.xyz, max(seen.w, 0.0));
         }
@@ -35,7 +35,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     let pixel = batch_pixel(index);
     let sensor = sensors[pixel.sensor];
     let reach = filter_reach(sensor);
-    // Places on the film with its border, on which samples are taken.
+    // The pixels that are sampled: those of the film and of its border.
     let border = film_border(sensor);
     let sampled = vec2u(sensor.width, sensor.height) + 2u * border;
     let column = pixel.index % sensor.width + border;

@@ -1,4 +1,4 @@
-// Makes a view of the image from what the pixels of its film have received.
+// Converts the sums of a film's pixels to a view of the image.
 
 #import bind/launch
 #import bind/light
@@ -22,7 +22,7 @@ fn received(pixel: u32) -> vec3f {
 @group(0) @binding(26) var<storage, read> film: array<vec2u>;
 
 fn received(pixel: u32) -> vec3f {
-    // A quiet NaN, which no constant may be.
+    // A quiet NaN, built at run time: WGSL forbids NaN constants.
     let spoiled = film[4u * pixel + 3u].x;
     if spoiled != 0u {
         return vec3f(bitcast<f32>(0x7fc00000u | spoiled));

@@ -1,5 +1,5 @@
-// Adds what the pixels of a view's film have received to the image. Sums are settled before, so that they have room for further
-// paths; between dispatches nothing else is done.
+// Settles the sums of a view's film, so that they have room for further paths; in the last dispatch (EXPOSURE_DONE) then adds
+// them to the image.
 
 #import bind/launch
 #import bind/tracer
@@ -12,14 +12,14 @@
 
 #ifdef FLOAT_ATOMIC
 
-// What paths have added to pixels, then what these have been settled with.
+// For each pixel the sum that paths add to; behind these the settled sums.
 @group(0) @binding(26) var<storage, read_write> film: array<vec4f>;
 
 fn settled_at(pixel: u32) -> u32 {
     return tracer.size.x * tracer.size.y + pixel;
 }
 
-// Beside a large sum of floats a path would be rounded away.
+// Moves a pixel's sum to its settled sum: added to a large sum of floats, a single path would be lost to rounding.
 fn settle(pixel: u32) {
     film[settled_at(pixel)] += film[pixel];
     film[pixel] = vec4f(0.0);
@@ -34,11 +34,11 @@ fn received(pixel: u32) -> vec3f {
 // Low and high words.
 @group(0) @binding(26) var<storage, read_write> film: array<vec2u>;
 
-// Digits of a sum that stay in it: its unit is so many orders below that of the next one.
+// The digits that stay in a sum: its unit is 2^BIN_ORDERS times smaller than that of the next sum.
 const REST: u32 = (1u << BIN_ORDERS) - 1u;
 
-// Moves what the sums of lower ranges hold of the unit of the next one there. What is left are digits of one number, which is the
-// same whenever this is done.
+// Carries whole units of the next range from each lower sum to the next one. The sums then are digits of one number, so that
+// the result does not depend on when and how often they are settled.
 fn settle(pixel: u32) {
     for (var channel = 0u; channel < 3u; channel++) {
         let first = FILM_SUMS * pixel + BINS * channel;
@@ -46,7 +46,7 @@ fn settle(pixel: u32) {
         for (var bin = 0u; bin + 1u < BINS; bin++) {
             let sum = fixed_add(film[first + bin], carried);
             film[first + bin] = vec2u(sum.x & REST, 0u);
-            // Divided, and rounded down.
+            // The sum over 2^BIN_ORDERS, rounded down.
             carried = vec2u((sum.x >> BIN_ORDERS) | (sum.y << (32u - BIN_ORDERS)), u32(i32(sum.y) >> BIN_ORDERS));
         }
         let highest = fixed_add(film[first + BINS - 1u], carried);
@@ -58,7 +58,7 @@ fn settle(pixel: u32) {
 }
 
 fn received(pixel: u32) -> vec3f {
-    // A quiet NaN, which no constant may be.
+    // A quiet NaN, built at run time: WGSL forbids NaN constants.
     let spoiled = film[FILM_SUMS * pixel + SPOILED].x;
     if spoiled != 0u {
         return vec3f(bitcast<f32>(0x7fc00000u | spoiled));
@@ -66,7 +66,7 @@ fn received(pixel: u32) -> vec3f {
     return vec3f(settled(pixel, 0u), settled(pixel, 1u), settled(pixel, 2u));
 }
 
-// What sums that are settled come to, by their magnitude: digits of small negative numbers would cancel.
+// The value of settled sums, computed from the magnitude: the digits of a small negative number would cancel.
 fn settled(pixel: u32, channel: u32) -> f32 {
     let first = FILM_SUMS * pixel + BINS * channel;
     var low = film[first].x;

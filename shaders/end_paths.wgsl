@@ -1,4 +1,5 @@
-// The last kernel of a wave of paths in the primal pass: what each pixel's samples have gathered, summed as render_paths.wgsl does.
+// The last kernel of a wave of paths in the primal pass: sums the radiance of each pixel's samples, as render_paths.wgsl
+// does.
 
 #import bind/image
 #import bind/launch

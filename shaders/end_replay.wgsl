@@ -4,7 +4,7 @@
 #import bind/statistics
 #import bind/wave
 
-// The sums of the workgroup, which one invocation adds to those of all.
+// Counts of the workgroup, each of which one invocation adds to the counters of the pass.
 var<workgroup> counted: array<atomic<u32>, 3>;
 
 @compute @workgroup_size(RAY_GROUP)

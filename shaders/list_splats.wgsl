@@ -1,4 +1,4 @@
-// Writes each splat into the lists of its tiles. Afterwards a tile's place is that of its end.
+// Writes each splat into the lists of its tiles. Afterwards the word of a tile and group is the end of their entries.
 
 #import bind/splats
 

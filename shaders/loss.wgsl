@@ -8,8 +8,8 @@
 @group(0) @binding(8) var<storage, read> image: array<vec4f>;
 @group(0) @binding(9) var<storage, read_write> adjoint: array<vec4f>;
 @group(0) @binding(10) var<storage, read> references: array<u32>;
-// Per workgroup: sum of losses, sum of squared errors, number of masked pixels, largest magnitude of the adjoint. Of a pass that
-// looks for means: the sums of the image and of the references.
+// Per workgroup: sum of losses, sum of squared errors, number of masked pixels, largest magnitude of the adjoint. For
+// LOSS_MEANS: the sums of the image and of the references.
 @group(0) @binding(12) var<storage, read_write> partials: array<vec4f>;
 
 var<workgroup> sums: array<vec4f, ELEMENT_GROUP>;
@@ -35,9 +35,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     }
 }
 
-// Compares one pixel with its reference, stores its adjoint, and returns its terms of the sums and its largest
-// adjoint. An adjoint that is not a number is excluded from that maximum: it spoils every contribution that it is a
-// factor of.
+// Compares one pixel with its reference, stores its adjoint, and returns its terms of the sums and its largest adjoint. An
+// adjoint that is not finite is excluded from that maximum: every contribution that it multiplies is not finite either.
 fn compare(index: u32) -> vec4f {
     let x = image[index];
     if x.w < 0.0 {

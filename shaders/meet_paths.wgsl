@@ -1,12 +1,13 @@
-// The second kernel of a wave of paths: tests their rays against the shapes that are tested in turn, and lists those that may
-// meet a triangle of the tree.
+// The second kernel of a wave of paths: tests their rays against the shapes outside the BVH, one by one, and queues the rays
+// that have to search the BVH.
 
 #import bind/launch
 #import bind/queue
 #import bind/wave
 #import transport/scene/shape
 
-// How many rays of the workgroup are listed, and where; how many of its paths go on or wait.
+// Number of the workgroup's rays that are queued, and of its paths that have an edge to follow or wait; position of its first
+// entry in the queue.
 var<workgroup> listed_count: atomic<u32>;
 var<workgroup> path_count: atomic<u32>;
 var<workgroup> listed_at: u32;
@@ -52,11 +53,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     }
 }
 
-// What one of a path's rays first meets of the shapes in turn. Returns what is to be listed, or NONE.
+// Finds the nearest hit of a path's edge or shadow ray among the shapes outside the BVH. Returns the queue entry, or NONE if
+// the ray need not search the BVH.
 fn meet(path: u32, flags: u32, shadow: bool) -> u32 {
     let ray = wave_ray(path, select(WAVE_RAY, WAVE_SHADOW_RAY, shadow));
     let met = nearest_in_turn(ray.origin, ray.direction, ray.far, shadow);
-    // Of the last edge the light alone counts that it meets, and the background: any other surface ends it as well as the first.
+    // The last edge adds only the emission of the surface that it hits, or the background. With no emitter in the BVH any hit
+    // there ends it, not only the nearest.
     let depth = wave_depth(flags);
     let last = !LIGHTS_IN_TREE && !shadow && depth > 0u && depth + 1u == settings.max_depth;
     var wanted = !(shadow && met.found);

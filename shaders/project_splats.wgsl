@@ -1,9 +1,9 @@
-// From the parameters of splats to their shapes in a view, and to the tiles that these reach.
+// Computes the shapes of splats in a view from their parameters, and the tiles that they reach.
 
 #import bind/splat_parameters
 
-// Of `tiles` tiles along an axis from `before` on those that hold a pixel's centre no farther than `far` from `center`: the first,
-// and the end, counted from `before`.
+// The range of tiles along an axis, among the `tiles` tiles from `before` on, that hold a pixel's centre within `far` of
+// `center`: the first in the low half of the word, one past the last in the high half, both counted from `before`.
 fn tiles_along(center: f32, far: f32, before: u32, tiles: u32) -> u32 {
     let last = before + tiles;
     let last_pixel = f32(last * TILE);

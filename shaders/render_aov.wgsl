@@ -1,4 +1,5 @@
-// The pass over the first surfaces: the mean of one of their channels over a pixel's samples, and -1 for a masked pixel.
+// The pass over the first surfaces: the mean of one of their channels (AOV) over a pixel's samples; w is -1 for a masked
+// pixel.
 
 #ifdef RAY_QUERIES
 enable wgpu_ray_query;

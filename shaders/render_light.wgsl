@@ -16,7 +16,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     }
 }
 
-// Splats the path from a place of the light.
+// Traces the path from a point of the light and splats it.
 fn splat(place: vec2f) {
     let arrival = follow(place);
     if arrival.arrives && path_is_near(arrival.film) {

@@ -1,5 +1,5 @@
-// Light tracing among surfaces: as many paths begin at the lights as a view's whole film has samples, and what they send to its
-// sensor is splatted onto its film.
+// Light tracing among surfaces: traces as many paths from the lights as a view's whole film has samples, and splats the power
+// that reaches the sensor onto the film.
 
 #ifdef RAY_QUERIES
 enable wgpu_ray_query;
@@ -12,7 +12,7 @@ enable wgpu_ray_query;
 
 @compute @workgroup_size(RAY_GROUP)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
-    // A pixel of the film, of which a crop window may show a part.
+    // A pixel of the whole film, not only of its crop window.
     let cell = launch.first_pixel + (group.y * launch.groups_x + group.x) * RAY_GROUP + lane;
     if cell >= launch.last_pixel {
         return;

@@ -1,5 +1,5 @@
-// The primal pass over a path-traced scene. Where samples are spread over pixels (develop.wgsl), an invocation takes a sample
-// alone, uniform in its pixel.
+// The primal pass over a path-traced scene. Where samples are splatted onto the pixels around (develop.wgsl), an invocation
+// renders one sample, uniform in its pixel.
 
 #ifdef RAY_QUERIES
 enable wgpu_ray_query;

@@ -1,4 +1,4 @@
-// The kernel of a wave's replay: what each path does where its edge ends, with the derivatives by all that it meets there.
+// The kernel of a wave's replay: shades the stored hit at the end of each path's edge again, and sends the derivatives there.
 
 #import bind/gradients
 #import bind/launch

@@ -1,4 +1,4 @@
-// The third kernel of a wave of paths: searches the tree of triangles for the rays that are listed.
+// The third kernel of a wave of paths: searches the BVH for the queued rays.
 
 #import bind/launch
 #import bind/queue
@@ -23,7 +23,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     var known = Nearest(ray.far, 0u, 0u, 0u, 0.0, 0.0, false);
     if !shadow {
         known = wave_nearest(path, depth);
-        // Where any hit serves, the search must not end with what is known.
+        // Where any hit serves, the hit that is known already must not end the search at once.
         known.found = known.found && !any;
     }
     let found = bvh_intersect(ray.origin, ray.direction, known, any);

@@ -1,4 +1,4 @@
-//! `prbopt` recovers what a scene contains from images of it, by path replay backpropagation.
+//! `prbopt` is an inverse renderer: it recovers the parameters of a scene from images, by path replay backpropagation.
 //!
 //! The modules in reading order, and what flows between them:
 //!
@@ -10,14 +10,14 @@
 //! optimize drives a device::Device: render → loss → backpropagate → regularise → step
 //!              output  ──▶           run folder: images, grids, metrics, checkpoint
 //!              report  ──▶           the page that shows a run, or several
-//!              exchange──▶           scenes and what was found in the formats of other tools
-//!              serve   ──▶           the page of a run at work, with a view that one turns
+//!              exchange──▶           scenes and results in the formats of other tools
+//!              serve   ──▶           the page of a running optimisation, with an interactive view
 //! ```
 //!
 //! `cluster` are the ranks of an MPI job, which share a device's passes.
 //!
-//! `each` are loops over short arrays, `transport` holds the physics (one walk for every mode), `kernels` what is done to every element,
-//! `gradcheck` compares the gradients with finite differences, `cli` is the program.
+//! `each` are loops over short arrays, `transport` holds the light transport (one walk for every mode), `kernels`
+//! element-wise operations, `gradcheck` compares the gradients with finite differences, `cli` is the program.
 
 // `println!` and `eprintln!` panic where nothing can be written: `output::streams` does not.
 #![warn(clippy::print_stdout, clippy::print_stderr)]

@@ -7,8 +7,8 @@ use prbopt::output::streams;
 use prbopt::tell;
 
 fn main() -> ExitCode {
-    // Mesa's Vulkan layer that sorts devices asks the display server and complains aloud where there is none. Devices
-    // are chosen here, so that it has nothing to do.
+    // Mesa's Vulkan layer for device selection asks the display server and prints an error where there is none. This
+    // program chooses its device itself, so that the layer is switched off.
     // SAFETY: no other thread has been started.
     unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
     let failed = |sentence: &str| {

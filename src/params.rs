@@ -3,7 +3,7 @@
 use glam::{Affine3A, Mat3A, Vec3A};
 use serde::{Deserialize, Serialize};
 
-/// Texels along x, y, z and channels of a parameter. The last is contiguous: `[z][y][x][channel]`.
+/// Texels along x, y and z, and channels of a parameter. Channels vary fastest: `[z][y][x][channel]`.
 ///
 /// A colour is 1×1×1×3, an environment map width×height×1×3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Axes along which coarse-to-fine stages refine it.
+    /// Number of axes, from x on, along which coarse-to-fine stages refine it.
     pub fn refined_axes(self) -> usize {
         match self {
             Self::Grid => 3,
@@ -58,7 +58,7 @@ impl Kind {
     }
 }
 
-/// What the numbers of a parameter measure; what they may therefore be is told by `scene`.
+/// What the numbers of a parameter measure; `scene` says which values each quantity may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// Raw density of a radiance field, before its activation.
@@ -72,15 +72,17 @@ pub enum Quantity {
     Emission,
     /// Mean cosine of a phase function.
     Asymmetry,
-    /// Of the second of two phase functions or BSDFs; the opacity of a mask.
+    /// Weight of the second of two phase functions or BSDFs, opacity of a mask, or another share in [0, 1] of a principled
+    /// BSDF.
     Weight,
     /// Share of light that a surface reflects.
     Reflectance,
     /// Index of refraction inside over that outside.
     Index,
-    /// Of a smooth surface that refracts: another one bends light elsewhere.
+    /// Index of a smooth refracting surface: the paths' directions depend on it, so that only `prb_attached` has its
+    /// derivative.
     BendingIndex,
-    /// An index of at least one.
+    /// Index of refraction that must be at least one.
     DenserIndex,
     /// Real or imaginary part of a conductor's index.
     ComplexIndex,
@@ -100,11 +102,11 @@ pub enum Quantity {
     Elevation,
     /// Radiance, irradiance or intensity of an emitter.
     Light,
-    /// Radiance of an environment map that paths are drawn towards, in proportion to it.
+    /// Radiance of an environment map that paths importance-sample in proportion to it.
     Environment,
     /// By how much a shape is moved, along the axes of the world.
     Translation,
-    /// How a shape is turned: along the axis, as long as the angle in degrees.
+    /// Rotation vector of a shape: along the axis, its length the angle in degrees.
     Orientation,
     /// Factors on a shape's extents along the axes of the world.
     Extent,
@@ -112,11 +114,11 @@ pub enum Quantity {
     Vertex,
     /// Where the normals of a mesh's vertices point in the world.
     VertexNormal,
-    /// How cameras stand away from where their file has them: turns in radians, then shifts.
+    /// Poses of cameras relative to those of the file: rotation vectors in radians, then shifts.
     Pose,
     /// The logarithm of a factor on cameras' focal lengths.
     Zoom,
-    /// What is added to the first radial coefficient of cameras' lenses.
+    /// Offset that is added to the first radial distortion coefficient of cameras.
     Radial,
     /// Where splats stand in the picture.
     Position,
@@ -124,19 +126,19 @@ pub enum Quantity {
     Scale,
     /// Angles of splats' axes.
     Rotation,
-    /// Of splats, in the colour space of the film.
+    /// Colours of splats, in the colour space of the film.
     Color,
     /// Weights of splats at their centres.
     Opacity,
 }
 
 impl Quantity {
-    /// Whether it says where cameras look from.
+    /// Whether it belongs to cameras: pose, focal length or distortion.
     pub fn is_of_views(self) -> bool {
         matches!(self, Self::Pose | Self::Zoom | Self::Radial)
     }
 
-    /// Whether it moves shapes or lights.
+    /// Whether it moves shapes, lights or cameras in a world.
     pub fn moves(self) -> bool {
         matches!(
             self,
@@ -157,7 +159,8 @@ pub struct Tuning {
     pub learning_rate: f32,
     /// Values are projected onto this closed interval after each step; infinite where unbounded.
     pub bounds: [f32; 2],
-    /// Share of the longer side of a grid or a texture over which its steps are spread; 0 leaves each entry its own.
+    /// Width over which optimiser steps are smoothed, as a share of the longer side of a grid or a texture; 0 for no
+    /// smoothing.
     pub smoothing: f32,
 }
 
@@ -169,7 +172,7 @@ pub struct Parameter {
     pub kind: Kind,
     pub quantity: Quantity,
     pub shape: Shape,
-    /// The unit cube of a grid into the world; the identity for what has no place.
+    /// Maps the unit cube of a grid into the world; the identity for parameters without a place.
     pub to_world: Affine3A,
     pub values: Vec<f32>,
     /// Present if the run changes this parameter.
@@ -212,18 +215,18 @@ pub struct ParamSet {
 }
 
 impl ParamSet {
-    /// Index of the parameter that `name` means, as [`position`] has it.
+    /// Index of the parameter with this name, as [`position`] finds it.
     pub fn find(&self, name: &str) -> Option<usize> {
         position(self.parameters.iter().map(|p| p.path.as_str()), name)
     }
 
-    /// Index of the parameter that somebody means by `name`, as [`named`] has it.
+    /// Index of the parameter that a user calls `name`, as [`named`] finds it.
     pub fn named(&self, name: &str) -> Option<usize> {
         named(self.parameters.iter().map(|p| p.path.as_str()), name)
     }
 }
 
-/// The place in `paths` of the parameter that `name` means: its path, or, as Mitsuba has it, its path and `.value` or
+/// The index in `paths` of the parameter called `name`: its path, or, as in Mitsuba, its path followed by `.value` or
 /// `.data`.
 pub fn position<'a>(mut paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Option<usize> {
     let short = name.strip_suffix(".value").or_else(|| name.strip_suffix(".data"));
@@ -233,7 +236,7 @@ pub fn position<'a>(mut paths: impl Iterator<Item = &'a str> + Clone, name: &str
         .or_else(|| short.and_then(|short| paths.position(|path| path == short)))
 }
 
-/// Like [`position`], for a name that somebody has written: also what Mitsuba calls the parameter, if only one can be meant.
+/// Like [`position`], for a name that a user has written: it may also be Mitsuba's name, if this fits one parameter alone.
 pub fn named<'a>(paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Option<usize> {
     position(paths.clone(), name).or_else(|| {
         let mut meant = paths.enumerate().filter(|(_, path)| is_mitsubas(name, path));
@@ -242,7 +245,7 @@ pub fn named<'a>(paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Op
     })
 }
 
-/// Mitsuba's words for an object within another, in the place of which a path has the object's name in the file.
+/// Mitsuba's names of nested objects; at this step a path has the object's name in the file instead.
 const ROLES: [&str; 10] = [
     "bsdf",
     "brdf_0",
@@ -256,7 +259,7 @@ const ROLES: [&str; 10] = [
     "medium",
 ];
 
-/// Other words of Mitsuba, of its last versions, and those of a path.
+/// Other names of recent versions of Mitsuba, each with the name that a path has.
 const WORDS: [(&str, &str); 4] = [
     ("interior_medium", "interior"),
     ("exterior_medium", "exterior"),
@@ -370,7 +373,7 @@ mod tests {
             ("ball.positions", Some(6)),
             ("ball.normals", Some(7)),
             ("ball.vertex_normals", Some(7)),
-            // Two could be meant, or none.
+            // These names fit two parameters, or none.
             ("leaf.bsdf.brdf_0.reflectance.value", None),
             ("bsdf.bsdf.reflectance", None),
             ("wall.bsdf.reflectance.more", None),

@@ -1,13 +1,13 @@
-// The BVH over all surfaces, what searches through it find, and the vertex data of meshes' triangles.
+// Access to the BVH over all surfaces and to the vertex data of meshes' triangles; the hit that a search returns.
 
 #import bind/scene
 
-// Where a ray first meets a surface at distance t: a triangle at the point (1 - u - v) a + u b + v c, or another surface.
+// The nearest hit of a ray, at distance t: the point (1 - u - v) a + u b + v c of a triangle, or a point of another surface.
 struct Nearest {
     t: f32,
     // Of a triangle: its number with the bit TRIANGLE; of a surface: its number.
     number: u32,
-    // Of a triangle: block and lane; of another surface: its part, of a cube the face.
+    // Of a triangle: its block and its lane in that. Of another surface: the part that is hit, such as the face of a cube.
     place: u32,
     lane: u32,
     u: f32,

@@ -1,21 +1,22 @@
-// What a scene has, as constants of its pipelines: drivers leave out what it has not, which would cost registers, and time
-// to compile. Without values everything is there.
+// Features of the scene, as pipeline constants: drivers drop the code of what it lacks, which would cost registers and
+// compile time. The defaults drop nothing but the search of the BVH.
 
 #import common/layout
 
-// Whether surfaces are found through the BVH, and whether those are among them that are no triangles.
+// Whether rays search the BVH, and whether it holds shapes other than triangles.
 override BVH: bool = false;
 override SHAPES_IN_TREE: bool = true;
-// Whether surfaces that shine are found through the BVH.
+// Whether there are emissive surfaces in the BVH.
 override LIGHTS_IN_TREE: bool = true;
 // Whether there are media, surfaces that scatter light, an environment map, and textures that are images.
 override MEDIA: bool = true;
 override SCATTERING_SURFACES: bool = true;
 override ENVIRONMENT_MAP: bool = true;
 override BITMAPS: bool = true;
-// Whether every surface that is met is an edge of the path and casts a shadow, also one that light passes straight through.
+// Whether every hit counts as an edge of the path and every surface blocks shadow rays, also one that light passes straight
+// through.
 override SURFACES_ONLY: bool = false;
-// The kinds of shapes and of lights, a bit each.
+// Bit masks of the kinds of shapes and of lights in the scene.
 override SHAPES: u32 = 0xffffffffu;
 override LIGHTS: u32 = 0xffffffffu;
 

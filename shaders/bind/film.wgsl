@@ -1,10 +1,10 @@
-// What the pixels of a film receive of paths that end there from many invocations at once: red, green, blue, and whether something
-// was no number.
+// The film of light tracing, onto which many invocations splat concurrently: for each pixel red, green, blue, and whether a
+// contribution was not finite.
 //
 // FLOAT_ATOMIC: the adapter has atomic addition of floats. Else 64-bit integers, whose sums do not depend on the order of
 // additions: with WIDE_ATOMIC the adapter adds them atomically, else word by word. Their unit is such that all paths together
-// stay within 62 binary digits on a single pixel; among surfaces (PARTICLES), where nobody knows what a path brings at most, a
-// colour has several sums (bind/bins.wgsl).
+// stay within 62 binary digits on a single pixel; among surfaces (PARTICLES), where a path's contribution has no known bound,
+// a colour has several sums (bind/bins.wgsl).
 
 #import bind/film_place
 #import transport/light/splat
@@ -45,7 +45,7 @@ fn film_add_whole(entry: u32, scaled: f32) {
 #ifdef PARTICLES
 #import bind/bins
 
-// What is no number, or too large, counts as zero, and the pixel as no number.
+// A contribution that is not finite, or too large, counts as zero and makes the pixel not a number.
 fn film_add(pixel: u32, channel: u32, value: f32) {
     let order = i32((bitcast<u32>(value) >> 23u) & 0xffu) - 127;
     if order >= BINS_END {
@@ -58,7 +58,7 @@ fn film_add(pixel: u32, channel: u32, value: f32) {
 
 #else
 
-// What is no number, or too large, counts as zero, and the pixel as no number.
+// A contribution that is not finite, or too large, counts as zero and makes the pixel not a number.
 fn film_add(pixel: u32, channel: u32, value: f32) {
     let scaled = value * settings.film.units;
     if is_finite(scaled) && abs(scaled) < FIXED_LARGEST {
@@ -71,7 +71,7 @@ fn film_add(pixel: u32, channel: u32, value: f32) {
 #endif
 #endif
 
-// Adds to the pixels around a place, if it is near the film.
+// Splats a colour at a film position onto the pixels that the filter reaches.
 fn film_splat(place: vec2f, color: vec3f) {
     if !path_is_near(place) {
         return;

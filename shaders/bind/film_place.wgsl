@@ -1,4 +1,4 @@
-// The film that light is splatted onto: its filter, and which places and pixels are its own. PARTICLES: light among surfaces.
+// The film that light is splatted onto: which positions and pixels are within its reach. PARTICLES: light among surfaces.
 
 #ifdef PARTICLES
 #import bind/tracer
@@ -6,7 +6,7 @@
 #import bind/light
 #endif
 
-// Whether a place is so near the film that the filter may reach it.
+// Whether a film position is so near the film that the filter may reach a pixel.
 fn path_is_near(at: vec2f) -> bool {
     let reach = film_filter().radius + 0.5;
     return all(at > vec2f(-reach)) && all(at < vec2f(film_size()) + reach);

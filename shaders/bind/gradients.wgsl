@@ -38,7 +38,7 @@ fn gradient_add_1(index: u32, value: f32) {
 @group(0) @binding(7) var<storage, read_write> gradient_1: array<atomic<i64>>;
 #endif
 
-// Checks the sum before a contribution for overflow.
+// Records an overflow if `sum`, the value before the contribution was added, had a magnitude of 2^62 units or more.
 fn gradient_watch(sum: i64) {
     if sum >= 0x4000000000000000li || sum < -0x4000000000000000li {
         atomicOr(&statistics[STATISTICS_FAULTS], FAULT_OVERFLOW);
@@ -64,7 +64,7 @@ fn gradient_add_1(index: u32, scaled: f32) {
 @group(0) @binding(7) var<storage, read_write> gradient_1: array<atomic<u32>>;
 #endif
 
-// Checks the high word before a contribution for overflow.
+// The same, from the high word of the sum before the contribution.
 fn gradient_watch(high: u32) {
     if fixed_alarm(high) {
         atomicOr(&statistics[STATISTICS_FAULTS], FAULT_OVERFLOW);

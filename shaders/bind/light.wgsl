@@ -1,15 +1,15 @@
-// What every pass of light tracing reads: a view, and tables of filters and of lights.
+// Buffers of every pass of light tracing through an optic: a view, and tables of filters and of lights.
 
 #import common/layout
 
-// Whether light is bent inside of a cube, rather than by a slab.
+// Whether the optic is a cube of varying index, rather than a slab.
 override CUBE: bool = false;
 
 @group(0) @binding(19) var<uniform> settings: LightSettings;
-// Nodes of filters, each its value, and its slope times the distance of two nodes; and the colours of lights, row after row.
+// Nodes of filters, each with its value and its slope times the node spacing; and the texels of lights, row by row.
 @group(0) @binding(20) var<storage, read> records: array<vec4f>;
 
-// A node of the film's filter.
+// Value and scaled slope of a node of the film's filter.
 fn filter_node(node: u32) -> vec2f {
     return records[settings.film.filter_at + node].xy;
 }
@@ -22,7 +22,7 @@ fn film_size() -> vec2u {
     return settings.film.size;
 }
 
-// What leaves the place (u, v) of the light.
+// The radiance that the light emits at (u, v).
 fn lamp_radiance(place: vec2f) -> vec3f {
     let lamp = settings.lamp;
     let to_uv = lamp.to_uv;
@@ -47,7 +47,7 @@ fn lamp_texel(texel: vec2i) -> vec3f {
     return records[settings.lamp.first + y * settings.lamp.size.x + x].xyz;
 }
 
-// Where a texel is looked up along an axis of `n`.
+// The index of the texel `at` along an axis of `n` texels, by the light's wrap mode.
 fn wrapped(at: i32, n: i32) -> u32 {
     switch settings.lamp.wrap {
         case WRAP_CLAMP: {

@@ -1,12 +1,12 @@
-// The paths of a pass of light tracing: as many begin in each cell of the light, which is cut as the film is, as samples are
-// taken of a pixel.
+// Where paths of light tracing begin. The light is divided into as many cells as the film has pixels; each cell gets as many
+// paths as a pixel gets samples.
 
 #import bind/film_place
 #import bind/light
 #import transport/rays/random
 #import transport/rays/sampler
 
-// Where on the light a path begins, in [0, 1]². Two paths share four random numbers.
+// The point of the light, in [0, 1]², where a path begins. Two samples share one draw of four random numbers.
 fn path_place(cell: u32, sample: u32) -> vec2f {
     let drawn = random_uniform(pass_key(), Counter(settings.film.sensor, cell, sample / 2u, WALK));
     let size = settings.film.size;

@@ -7,15 +7,15 @@
 // Records of all kinds, at the offsets in `launch`: first those that a scene has few of, then those of meshes and motions.
 @group(0) @binding(20) var<storage, read> records: array<vec4u>;
 #ifdef UNIFORM_RECORDS
-// The first of them once more.
+// A copy of the first ones in a uniform buffer.
 @group(0) @binding(30) var<uniform> few_records: array<vec4u, FEW_RECORDS>;
 #endif
-// Majorants of every medium's scaled extinction, cell by cell; then the environment map's table: cumulative
-// probabilities of its rows, of each row's columns, and the weights of its texels; then those of textured area lights,
-// which are the same without weights; then the coats of plastics.
+// Majorants of every medium's scaled extinction, cell by cell; then the environment map's table: cumulative probabilities of
+// its rows, of each row's columns, and the weights of its texels; then the tables of textured area lights, alike but without
+// weights; then those of plastics' coats.
 @group(0) @binding(21) var<storage, read> bounds: array<f32>;
 
-// A part of the records that a scene has few of.
+// One vector of a record of a kind that a scene has few of.
 fn few_record(at: u32) -> vec4u {
 #ifdef UNIFORM_RECORDS
     return few_records[at];
@@ -32,17 +32,17 @@ fn few_rows(at: u32) -> Rows {
     return Rows(few_floats(at), few_floats(at + 1u), few_floats(at + 2u));
 }
 
-// A part of the others.
+// One vector of any other record.
 fn float_record(at: u32) -> vec4f {
     return bitcast<vec4f>(records[at]);
 }
 
-// The number of shapes that rays are tested against in turn.
+// The number of shapes that rays test one by one, outside the BVH.
 fn single_count() -> u32 {
     return few_record(launch.singles_at).x;
 }
 
-// The number of one of them among all surfaces.
+// The surface index of one of the shapes that are not meshes.
 fn single_record(index: u32) -> u32 {
     return few_record(launch.singles_at + ((index + 1u) >> 2u))[(index + 1u) & 3u];
 }
@@ -100,7 +100,7 @@ fn surface_record(index: u32) -> Surface {
     );
 }
 
-// How a surface, a light or a camera is moved.
+// The motion of a surface, a light or a camera.
 fn motion_record(at: u32) -> Motion {
     let slots = records[at];
     let origin = records[at + 1u];
@@ -130,7 +130,7 @@ fn displaced_record(vertex: u32) -> Displaced {
     return Displaced(float_record(at).xyz, 0u, float_record(at + 1u).xyz, 0u, records[at + 2u], float_record(at + 3u));
 }
 
-// Of the lists of triangles around vertices, a word.
+// A word of the vertex-to-triangle lists.
 fn around_value(index: u32) -> u32 {
     return records[launch.around_at + index / 4u][index % 4u];
 }
@@ -142,7 +142,8 @@ fn distance_grid_record(index: u32) -> DistanceGrid {
     return DistanceGrid(size.xyz, size.w, rest.x, rest.y);
 }
 
-// By how many cells one could grow on all sides before the surface passes one of them, plus one; zero if it passes the cell.
+// Distance in cells, counting diagonal steps as one, from a cell of a distance grid to the nearest cell that the surface
+// crosses: 0 if it crosses this cell, at most 255.
 fn room_value(index: u32) -> u32 {
     return (records[launch.rooms_at + index / 16u][(index / 4u) % 4u] >> (8u * (index % 4u))) & 0xffu;
 }

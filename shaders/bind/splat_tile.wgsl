@@ -2,14 +2,14 @@
 
 #import bind/splats
 
-// Entries that each pixel has looked at.
+// For each pixel the number of list entries that its blend has visited.
 #ifdef WRITE_LOOKED_AT
 @group(0) @binding(25) var<storage, read_write> looked_at: array<u32>;
 #else
 @group(0) @binding(25) var<storage, read> looked_at: array<u32>;
 #endif
 
-// The first entry of a tile's list, and its end.
+// The index of the first entry of a tile's list, and one past its last.
 fn tile_range(tile: u32) -> vec2u {
     let end = lists[(tile + 1u) * settings.groups - 1u];
     let before = max(tile * settings.groups, 1u) - 1u;

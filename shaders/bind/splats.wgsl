@@ -5,7 +5,8 @@
 // Edge of a tile in pixels.
 const TILE: u32 = 16u;
 
-// A splat in pixels, and the tiles that it may reach: the first in the low half of a word, the end in the high half.
+// A splat in pixels. `columns` and `rows` are the ranges of tiles that it may reach: the first in the low half of the word,
+// one past the last in the high half.
 struct Splat {
     center: vec2f,
     columns: u32,
@@ -23,8 +24,8 @@ struct Splat {
 #else
 @group(0) @binding(23) var<storage, read> splats: array<Splat>;
 #endif
-// For each tile and group of splats first a count, then the place of its next entry; behind them the number of all
-// entries, and these.
+// One word for each tile and group of splats: first a count, after scan_splats.wgsl the index of its next entry. Then the
+// number of all entries, then the entries, which are indices of splats.
 #ifdef WRITE_LISTS
 @group(0) @binding(24) var<storage, read_write> lists: array<u32>;
 #else
@@ -35,7 +36,7 @@ fn list_cells() -> u32 {
     return settings.tiles_x * settings.tiles_y * settings.groups;
 }
 
-// Where an entry stands.
+// The position of an entry in `lists`.
 fn list_entry(index: u32) -> u32 {
     return list_cells() + 1u + index;
 }

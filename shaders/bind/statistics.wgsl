@@ -20,7 +20,8 @@ fn statistics_add(counter: u32, count: u32) {
     }
 }
 
-// Whether the radiance that a replay of so many contributions has left is more than their rounding explains.
+// Whether the radiance left over after a replay of `count` contributions exceeds their rounding error bound (docs/method.md,
+// equation 9).
 fn has_drifted(gathered: vec3f, left: vec3f, count: u32) -> bool {
     let bound = 8.0 * f32(count + 1u) * EPSILON;
     return any(abs(left) > bound * abs(gathered));

@@ -1,10 +1,10 @@
-// What the passes of light tracing among surfaces read: how light is followed, and the film of a view.
+// Settings of light tracing among surfaces, and the film of a view.
 
 #import common/layout
 
 @group(0) @binding(31) var<uniform> tracer: Tracer;
 
-// A node of the film's filter.
+// Value and scaled slope of a node of the film's filter.
 fn filter_node(node: u32) -> vec2f {
     let pair = tracer.table[node / 2u];
     return select(pair.xy, pair.zw, node % 2u == 1u);

@@ -1,11 +1,11 @@
-// Contributions to sums in whole numbers, and their units: src/device/units.rs.
+// Contributions to fixed-point (64-bit integer) sums, and their units: src/device/units.rs.
 
 #import bind/launch
 #import bind/statistics
 #import common/fixed
 #import common/math
 
-// Units in one for a parameter's sums: `Units::in_one`.
+// Units per 1.0 in a parameter's gradient sums, a power of two: `Units::in_one`.
 fn gradient_units(spread: i32) -> f32 {
     let resolution = clamp(launch.digits + spread, FIXED_FEWEST_DIGITS, FIXED_MOST_DIGITS);
     return bitcast<f32>(u32(min(resolution - launch.exponent, 126) + 127) << 23u);

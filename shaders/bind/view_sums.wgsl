@@ -1,5 +1,5 @@
-// What the rays of a view send to it, summed behind the counters of an adjoint pass, however gradients are summed. The numbers
-// are few and have many contributions, so that each sum is a whole number of 64 bits, in two words.
+// Derivatives by the pose and lens of each view, summed over its rays, behind the counters of an adjoint pass. Being few
+// numbers with many contributions each, they are always 64-bit integer sums, in two words, however gradients are summed.
 
 #import bind/launch
 #import bind/statistics

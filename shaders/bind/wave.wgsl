@@ -1,38 +1,39 @@
-// Paths that are followed together, an edge at a time: what is kept of each between the kernels that take turns at it.
+// Wavefront path tracing: a wave of paths advances one edge (segment) at a time, by several kernels in turn. This buffer
+// holds their state between the kernels.
 //
-// What is kept of as many paths as a workgroup follows lies together, word by word: invocations side by side read words side by
-// side, and a path's words are at known distances from a few places. Were they as far apart as there are paths, each would have an
-// address of two registers, from where it is read to where it is written, across all that happens to the path in between.
+// The states of a workgroup's paths are stored together, word by word, so that neighbouring invocations access neighbouring
+// words, and a path's words lie at constant offsets from a few addresses. With the number of all paths as stride each word
+// would need an address of its own, which takes two registers from its first read to its last write.
 
 #import bind/bvh
 #import common/math
 
-// Words of a group of paths: three parts are the paths' state, one what they have gathered, each further one what two edges met.
-// A ray's words may lie in two parts.
+// Words of a group of paths. Three parts hold the paths' state, one their gathered radiance, each further one the hits of two
+// edges. The words of one ray may lie in two parts.
 struct WavePart {
     words: array<array<u32, RAY_GROUP>, PART_WORDS>,
 }
 
-// The state of all groups, then what they have gathered, then what edges met, in as many places as the pass keeps. A primal pass
-// keeps one edge, where an adjoint keeps what a primal pass does not gather.
+// The state of all groups, then their gathered radiance, then the hits of edges in `launch.wave_places` slots per path. A
+// primal pass stores the hit of one edge, in words of the gathered radiance that only an adjoint uses.
 @group(0) @binding(28) var<storage, read_write> wave: array<WavePart>;
 
 const PART_WORDS: u32 = 13u;
 const STATE_PARTS: u32 = 3u;
 const EDGE_WORDS: u32 = 6u;
 const PART_EDGES: u32 = 2u;
-// The word with the flags below, and the lane.
+// The word of a stored hit that holds the flags below and the triangle's lane.
 const EDGE_PLACE: u32 = 3u;
 const EDGE_FOUND: u32 = 1u;
 const EDGE_BLOCKED: u32 = 2u;
 const EDGE_LANE_AT: u32 = 2u;
 
-// The path's state, of which a replay keeps copies: the ray of its edge, up to FAR, and its shadow ray.
+// The words of a path's state, of which long replays keep copies: the ray of its edge, with `far`, and its shadow ray.
 const WAVE_RAY: u32 = 0u;
 const WAVE_SHADOW_RAY: u32 = 7u;
-// What the path is about: the flags below.
+// The path's flags, below.
 const WAVE_FLAGS: u32 = 14u;
-// 1 if something stands in the shadow ray's way.
+// 1 if the shadow ray is blocked.
 const WAVE_BLOCKED: u32 = 15u;
 const WAVE_BETA: u32 = 16u;
 const WAVE_ZEROS: u32 = 19u;
@@ -41,32 +42,32 @@ const WAVE_PDF: u32 = 23u;
 const WAVE_ETA: u32 = 24u;
 const WAVE_COUNTER: u32 = 25u;
 const WAVE_NUMBERS: u32 = 29u;
-// What the path's radiance counts in its pixel.
+// Weight of the path's radiance in its pixel.
 const WAVE_WEIGHT: u32 = 33u;
-// What the shadow ray brings if nothing stands in its way.
+// Contribution of the shadow ray if it is not blocked.
 const WAVE_WAITING: u32 = 34u;
-// What the path has gathered, behind all parts of its state: the fields `radiance` of a path, and in an adjoint `radiance_low` and
+// The gathered radiance, in the part behind the state: the field `radiance` of a path, and in an adjoint `radiance_low` and
 // `radiance_but_zero`.
 const WAVE_RADIANCE: u32 = 39u;
 const WAVE_RADIANCE_LOW: u32 = 42u;
 const WAVE_BUT_ZERO: u32 = 45u;
-// Of a replay: what the first walk has gathered, and contributions so far.
+// Of a replay: radiance gathered by the first walk, and number of contributions so far.
 const WAVE_GATHERED: u32 = 48u;
 const WAVE_COUNT: u32 = 51u;
-// The most edges that an adjoint keeps, from `launch.wave_first` on; all others share a place behind them.
+// The most edges whose hits an adjoint stores, from `launch.wave_first` on; all other edges share one slot behind them.
 const KEPT_EDGES: u32 = 16u;
 
-// A path goes on along its edge; its shadow ray is on its way.
+// The path has an edge to follow; a contribution waits for its shadow ray.
 const GOES_ON: u32 = 1u;
 const IS_WAITING: u32 = 2u;
 // The flags `continuous` and `straight` of a path.
 const IS_CONTINUOUS: u32 = 4u;
 const IS_STRAIGHT: u32 = 8u;
-// There is no path: its camera sees nothing in its pixel, or no derivative comes back to that.
+// There is no path: its pixel is masked, or the pixel's adjoint is zero.
 const IS_MASKED: u32 = 16u;
-// Random numbers of a block that have been used.
+// Lowest bit of the number of random numbers of a block that have been used.
 const USED_AT: u32 = 5u;
-// Edges so far.
+// Lowest bit of the number of edges so far.
 const DEPTH_AT: u32 = 8u;
 
 // The path that the invocation follows.
@@ -112,7 +113,7 @@ fn wave_keep_vector(path: u32, word: u32, value: vec3f) {
     wave_keep_number(path, word + 2u, value.z);
 }
 
-// A ray as far as surfaces are looked for.
+// A ray that is searched for hits up to `far`.
 struct WaveRay {
     origin: vec3f,
     direction: vec3f,
@@ -134,7 +135,7 @@ fn wave_depth(flags: u32) -> u32 {
     return flags >> DEPTH_AT;
 }
 
-// Where it is kept what a path's edge behind `depth` others meets: a part, and a word there.
+// Where the hit of a path's edge number `depth`, from 0, is stored: a part, and a word there.
 fn wave_edge(path: u32, depth: u32) -> vec2u {
     let place = min(depth - launch.wave_first, launch.wave_places - 1u);
     let parts = (launch.wave_places + PART_EDGES - 1u) / PART_EDGES;
@@ -150,7 +151,7 @@ fn wave_edge_keep(edge: vec2u, path: u32, word: u32, value: u32) {
     wave[edge.x].words[edge.y + word][path % RAY_GROUP] = value;
 }
 
-// Where the path's edge behind `depth` others first meets a surface.
+// The stored hit of the path's edge number `depth`, from 0.
 fn wave_nearest(path: u32, depth: u32) -> Nearest {
     let edge = wave_edge(path, depth);
     let place = wave_edge_word(edge, path, EDGE_PLACE);
@@ -176,12 +177,12 @@ fn wave_keep_nearest(path: u32, depth: u32, nearest: Nearest) {
     wave_edge_keep(edge, path, 5u, bitcast<u32>(nearest.v));
 }
 
-// Whether the shadow ray is blocked that was sent behind that edge, as far as an adjoint's walk has noted it.
+// Whether the shadow ray sent at the end of that edge is blocked, as noted by the adjoint's first walk.
 fn wave_is_blocked(path: u32, depth: u32) -> bool {
     return (wave_edge_word(wave_edge(path, depth), path, EDGE_PLACE) & EDGE_BLOCKED) != 0u;
 }
 
-// Notes that it is.
+// Notes that this shadow ray is blocked.
 fn wave_note_blocked(path: u32, depth: u32) {
     let edge = wave_edge(path, depth);
     wave_edge_keep(edge, path, EDGE_PLACE, wave_edge_word(edge, path, EDGE_PLACE) | EDGE_BLOCKED);

@@ -1,11 +1,11 @@
 // Records filled in by the host, byte for byte as in src/resident/layout.rs and src/device/gpu/records.rs.
 
-// Three rows: of an affine map, whose fourth column is the translation, or of other numbers.
+// Three rows of an affine map, whose fourth column is the translation; also three vectors of other numbers.
 alias Rows = array<vec4f, 3>;
 
 // Cells of a filter's table.
 const FILTER_CELLS: u32 = 120u;
-// Entries of a row of it, four per vector.
+// Vectors, of four entries each, of a row of a filter's table: the 121 cell borders, padded.
 const FILTER_VECTORS: u32 = 31u;
 // The largest number of filters with tables in a scene.
 const FILTERS: u32 = 4u;
@@ -87,14 +87,14 @@ struct SplatSettings {
 
 // A slab in its own frame: src/resident/optics.rs.
 struct Slab {
-    // Where a ray from the light's place (0, 0) meets the plane of the flat side, and by how much that place moves along both
-    // axes of the light.
+    // The point where the ray from (u, v) = (0, 0) of the light meets the plane of the flat side, and the derivatives of that
+    // point by u (`across`) and v (`down`).
     origin: vec2f,
     across: vec2f,
     down: vec2f,
     thickness: f32,
     eta: f32,
-    // Unit direction of light before the slab, and in it.
+    // Unit direction of light before the slab (`outside`), and in it (`inside`).
     outside: vec3f,
     // Share of light that gets through the flat side.
     entering: f32,
@@ -104,7 +104,7 @@ struct Slab {
 
 // A cube of varying index in its own frame.
 struct Cube {
-    // The light's place (0, 0), and by how much that moves along both axes of the light.
+    // The point (u, v) = (0, 0) of the light, and its derivatives by u (`across`) and v (`down`).
     corner: vec3f,
     step: f32,
     across: vec3f,
@@ -124,7 +124,7 @@ struct Screen {
     padding_2: u32,
 }
 
-// A light that sends its colours along its normal.
+// A collimated light: each point of a rectangle emits its texel's radiance along the normal.
 struct Lamp {
     to_uv: array<vec4f, 2>,
     size: vec2u,
@@ -145,15 +145,16 @@ struct LightFilm {
     near_clip: f32,
     depth: vec3f,
     far_clip: f32,
-    // Factor from radiance of the light and share of light that arrives to the sum of all pixels, of one path of the pass.
+    // Factor on light's radiance × share of it that arrives, for one path of the pass: gives its contribution to the sum of
+    // all pixels.
     exposure: vec3f,
-    // Units in one, of a film in whole numbers.
+    // Fixed-point units per 1.0, of a film that is summed in integers.
     units: f32,
     size: vec2u,
     // The view's first pixel in the image of the batch, and its sensor.
     first_pixel: u32,
     sensor: u32,
-    // The filter: its nodes in a pixel, their number, and the first among the records.
+    // The filter: radius in pixels, nodes per pixel, number of nodes, and index of the first one among the records.
     radius: f32,
     nodes: f32,
     node_count: u32,
@@ -162,7 +163,7 @@ struct LightFilm {
 
 // A pass over a view of light tracing.
 struct LightSettings {
-    // What bends light, and its texels along x, y and z.
+    // The parameter of the optic (heights of the slab, or index of the cube), and its texels along x, y and z.
     parameter: Slot,
     size: vec4u,
     slab: Slab,
@@ -172,21 +173,22 @@ struct LightSettings {
     lamp: Lamp,
 }
 
-// The radius of a film's filter in pixels, and its nodes in a pixel and in all.
+// A film's filter: radius in pixels, nodes per pixel, and number of nodes.
 struct FilmFilter {
     radius: f32,
     nodes: f32,
     node_count: u32,
 }
 
-// Vectors of two nodes each that hold the widest filter which is splatted.
+// Vectors, of two filter nodes each, for the widest filter that light is splatted with.
 const SPLAT_VECTORS: u32 = 513u;
 
-// How light is followed from the lights onto the film of a view.
+// Light tracing from the lights onto the film of a view.
 struct Tracer {
     // From the world to the frame of the sensor.
     to_local: Rows,
-    // Length of one step along the view, and the area of the film's plane that an area across the view fills.
+    // World length of a unit of depth in the sensor's frame, and area in the film's plane per world area perpendicular to the
+    // view; both are 1 unless `to_world` scales.
     step: f32,
     share: f32,
     // Longest path in edges, and the depth beyond which Russian roulette may end a path.
@@ -199,17 +201,17 @@ struct Tracer {
     // The view's first pixel in the image of the batch, and its sensor.
     first_pixel: u32,
     sensor: u32,
-    // One over the pixels of the whole film, of which `size` is that of a crop window.
+    // One over the number of pixels of the whole film; `size` is that of its crop window.
     scale: f32,
-    // The filter: its nodes in a pixel, their number, and their values and slopes.
+    // The filter: radius in pixels, nodes per pixel, number of nodes, and their values and slopes.
     filter_radius: f32,
     nodes: f32,
     node_count: u32,
     table: array<vec4f, SPLAT_VECTORS>,
 }
 
-// A reconstruction filter f, summed over cells of equal width from the left: the distribution function of |f|, and the
-// integral of f over that of |f|.
+// A reconstruction filter f, integrated from the left up to the borders of cells of equal width: the distribution function of
+// |f|, and the integral of f over the total integral of |f|.
 struct FilterTable {
     drawn: array<vec4f, FILTER_VECTORS>,
     signed: array<vec4f, FILTER_VECTORS>,
@@ -324,15 +326,16 @@ const BSDF_NULL: u32 = 2u;
 const BSDF_VARIES: u32 = 4u;
 const BSDF_ANISOTROPIC: u32 = 8u;
 
-// Most textures of a leaf: those of a principled BSDF, or where a scene has none, of a rough conductor or dielectric. Arrays of so many
-// lie in memory, which a driver holds ready for all invocations that a GPU may follow at once.
+// The most textures that a leaf has: those of a principled BSDF, or, in a scene without one, of a rough conductor or
+// dielectric. This sizes arrays in private memory, which a driver reserves for all invocations that can be resident on the
+// GPU.
 #ifdef MANY_TEXTURES
 const LEAF_TEXTURES: u32 = 12u;
 #else
 const LEAF_TEXTURES: u32 = 5u;
 #endif
 
-// Cosines in the table of a plastic's coat, and its floats.
+// Cosines tabulated for a plastic's coat, and floats in that table.
 const COAT_ENTRIES: u32 = 64u;
 const COAT_FLOATS: u32 = 196u;
 
@@ -373,7 +376,7 @@ struct Medium {
     // 1 if no surface intersects that box.
     clear: u32,
     high: vec3f,
-    // 1 if whoever leaves that box meets nothing but the background.
+    // 1 if a ray that leaves that box meets nothing but the medium's boundary and the background.
     alone: u32,
     // Cells of the majorant grid along x, y, z, and the index of the first among all media's.
     majorants: vec4u,
@@ -405,7 +408,7 @@ struct Surface {
     exterior: u32,
     light: u32,
     side: f32,
-    // Of a shape given by distances, the index of its grid.
+    // Index of its distance grid, if the shape is given by signed distances.
     distances: u32,
     padding: u32,
 }
@@ -433,7 +436,7 @@ struct Bsdf {
     padding_2: u32,
 }
 
-// A BSDF that is no mixture, with the factors that it is weighted by.
+// A leaf: a BSDF that is not a mixture, with the factors of its weight.
 struct Leaf {
     kind: u32,
     flags: u32,
@@ -441,13 +444,13 @@ struct Leaf {
     factors: u32,
     // The first of its textures, which follow each other.
     first_texture: u32,
-    // Of a plastic: which coat is its own.
+    // Of a plastic: index of its coat's table.
     coat: u32,
     // How many textures there are.
     textures: u32,
-    // The texture that turns its normal; NONE where it has the surface's own.
+    // Texture of the normal map or bump map; NONE where the leaf uses the surface's own normal.
     relief: u32,
-    // How much of the samples the lobes of a principled BSDF ask for.
+    // Relative sampling rates of the lobes of a principled BSDF.
     rates: vec4f,
     // Factor on the heights of a bump map.
     bump_scale: f32,
@@ -463,14 +466,14 @@ struct Factor {
     padding: vec2u,
 }
 
-// Data at the vertices of a mesh's triangle: normals, uv of the first two, uv of the third.
+// Data at the vertices of a mesh's triangle: normals (w: the vertex's index, as bits), uv of the first two, uv of the third.
 struct Corner {
     normals: Rows,
     uv_ab: vec4f,
     uv_c: vec2f,
     // Index of the triangle's shape.
     shape: u32,
-    // Its number in its mesh.
+    // Index of the triangle in its mesh.
     face: u32,
 }
 
@@ -496,7 +499,8 @@ struct Light {
     extent: vec2f,
     // Columns and rows of that table.
     cells: vec2u,
-    // Probability of being chosen, if lights differ in it, and the sum of this and of those before.
+    // Probability that next-event estimation chooses this light, if that differs between lights; and the sum over the lights
+    // up to this one.
     probability: f32,
     cumulative: f32,
     padding: vec2u,
@@ -510,7 +514,7 @@ struct EmissiveTriangle {
     b: vec3f,
     ends: f32,
     c: vec3f,
-    // Of a mesh: its number among all meshes'; else NONE.
+    // Of a mesh: index of the triangle among those of all meshes; else NONE.
     triangle: u32,
     // u, v of the first two corners, and of the third.
     uv_ab: vec4f,
@@ -518,11 +522,12 @@ struct EmissiveTriangle {
     padding_uv: vec2u,
 }
 
-// A texture: one value, two that alternate, an image, values of a mesh's vertices or faces, or a volume.
+// A texture: one value, a checkerboard of two, an image, values of a mesh's vertices or faces, or a volume.
 struct Texture {
     to_uv: array<vec4f, 2>,
     kind: u32,
-    // Parameter that holds its values, and of a checkerboard that of the other squares.
+    // Parameter that holds its values. `other_slot`: of a checkerboard the parameter of the other squares, of a volume the
+    // index of its record.
     slot: u32,
     other_slot: u32,
     channels: u32,
@@ -541,7 +546,7 @@ struct PathSettings {
     hide_emitters: u32,
     gradient_kind: u32,
     spectral: u32,
-    // Bounds of the BVH.
+    // Bounds of all triangles.
     low: vec3f,
     surfaces_only: u32,
     high: vec3f,
@@ -570,11 +575,11 @@ const REFERENCE_FLOAT: u32 = 3u;
 // Addresses of the second buffer of parameters begin here.
 const SECOND_BANK: u32 = 0x80000000u;
 
-// The most records, in vectors, that are read from a uniform buffer.
+// The most records, in vectors of 16 bytes, that are read from a uniform buffer: 64 KiB.
 const FEW_RECORDS: u32 = 4096u;
 
-// A parameter: the address of its first entry among the values, whether it is optimised, and binary digits by which sums
-// in whole numbers are finer than the launch's.
+// A parameter: the address of its first entry among the values, whether it is optimised, and by how many binary digits its
+// fixed-point gradient sums are finer than `Launch.digits` says.
 struct Slot {
     first: u32,
     tuned: u32,
@@ -636,17 +641,18 @@ struct Launch {
     environment_at: u32,
     // Where the coats of plastics begin among the bounds.
     coats_at: u32,
-    // Of sums in whole numbers: the digits of what a path carries that they leave to a parameter that is one number, and
-    // the binary exponent of that.
+    // Of fixed-point gradient sums: binary digits that resolve the largest adjoint of a path, for a parameter of one entry,
+    // and the binary exponent of that adjoint (src/device/units.rs).
     digits: i32,
     exponent: i32,
-    // What a pass over the first surfaces looks for.
+    // The channel (AOV_…) that a pass over the first surfaces renders.
     aov: u32,
-    // Whether samples are spread over pixels, and how far that is.
+    // Whether samples are splatted onto all pixels around, and which step of that this is: EXPOSURE_….
     exposure: u32,
-    // Factor on the reference of a loss that scales both; that on the image is `loss_delta`.
+    // Factor on the reference in LOSS_SCALED_L2; the factor on the image is `loss_delta`.
     loss_scale: f32,
-    // Factor on what rays send to the places of their cameras, a power of two.
+    // Factor on rays' derivatives by camera positions: a power of two that makes their size independent of the world's unit
+    // of length.
     view_length: f32,
     // Offsets of the records of how surfaces, lights and cameras are moved, of the vertices that heights displace, and of the
     // triangles around vertices.
@@ -655,19 +661,20 @@ struct Launch {
     light_motions_at: u32,
     sensor_motions_at: u32,
     around_at: u32,
-    // Offset of the shapes that rays are tested against in turn: their number, then those of their surfaces.
+    // Offset of the list of shapes that are not meshes: how many of them rays test one by one (all, or 0 if they are in the
+    // BVH), then the indices of all.
     singles_at: u32,
-    // In how many places a wave keeps what the edges of a path met, and the first edge that it keeps.
+    // Number of slots in which a wave stores the hits of a path's edges, and the index of the first edge that is stored.
     wave_places: u32,
     wave_first: u32,
-    // Where the first of them is: a part of the wave, and a word there.
+    // Location of the first slot: a part of the wave's buffer, and a word in it.
     wave_edges_at: u32,
     wave_edges_word: u32,
 }
 
-// A vertex that heights displace.
+// A vertex that a texture of heights displaces.
 struct Displaced {
-    // Its way for a height of one, and where it is at height zero.
+    // Displacement for a height of one, and position at height zero.
     along: vec3f,
     padding_0: u32,
     rest: vec3f,
@@ -680,43 +687,44 @@ struct Displaced {
 // The length of a Motion, in units of 16 bytes.
 const MOTION_UNITS: u32 = 9u;
 
-// How a surface, a light or a camera is moved, and what follows from the values; parameters are NONE where there is none.
+// How optimised parameters move a surface, a light or a camera: the parameters' indices, NONE where there is none, and
+// quantities computed from their values.
 struct Motion {
     translate: u32,
     rotate: u32,
     scale: u32,
-    // Factors that it is scaled by: one, or three.
+    // Number of scale factors: one, or three.
     scale_channels: u32,
-    // What it is turned and scaled about.
+    // Centre of rotation and scaling.
     origin: vec3f,
     // The positions of a mesh's vertices, or heights that displace them.
     vertices: u32,
-    // The rotation, as a vector along its axis.
+    // The rotation vector: the axis times the angle.
     radians: vec3f,
     // The normals of a mesh's vertices.
     normals: u32,
-    // The three factors.
+    // The three scale factors.
     factors: vec3f,
-    // The first of the vertices that heights displace, among those of all meshes.
+    // Index of its first displaced vertex, among those of all meshes.
     relief: u32,
     // Of the angle x: sin x / x, (1 - cos x) / x^2 and (x - sin x) / x^3.
     sines: vec3f,
-    // Of a smooth mesh, where the lists of the triangles around its vertices begin: for each vertex the place of its first
-    // triangle, then the two other vertices of each.
+    // Of a smooth mesh, start of its vertex-to-triangle lists: for each vertex the position of its first triangle, then for
+    // each triangle its two other vertices.
     around: u32,
-    // Where points that a path meets slide along its ray: three affine functions of the point, of which the squares sum to one at the
-    // border and to zero in the middle; of a box all but the largest count.
+    // Where hits slide along a path's ray (transport/scene/glide.wgsl): three affine functions of the point, whose squares
+    // sum to one at the surface's border and to zero in its middle; of a box the largest of the three is left out.
     track: Rows,
     middle: vec3f,
-    // The distance from the middle over which what is seen of the surface changes; zero where points are held.
+    // The surface's smallest half-width; zero where points never slide.
     extent: f32,
 }
 
 // Samples are drawn from their pixel's filter.
 const EXPOSURE_NONE: u32 = 0u;
-// A sample of each pixel is rendered or spread.
+// One sample of each pixel is rendered, or splatted onto the pixels around.
 const EXPOSURE_SAMPLE: u32 = 1u;
-// All are spread.
+// All samples are splatted: the sums become the image.
 const EXPOSURE_DONE: u32 = 2u;
 
 const OPTIMIZER_ADAM: u32 = 0u;
@@ -749,7 +757,7 @@ struct Elements {
     decay_1: f32,
     decay_2: f32,
     epsilon: f32,
-    // Weight of a penalty, divided by the number of its terms.
+    // Weight of a penalty, divided by the number of its terms; of fixed-point sums, their unit.
     weight: f32,
     // Offset at which the pass's workgroups write their partial sums.
     report_at: u32,
@@ -781,7 +789,7 @@ struct Block {
 // Vertices that a chain of smooth glass and mirrors may have.
 const CHAIN_VERTICES: u32 = 16u;
 
-// Levels of the deepest BVH, or where a scene's has no more, of most.
+// Upper limit of the levels of the scene's BVH: that of any scene (DEEP), or one that suffices for most.
 #ifdef DEEP
 const MAX_LEVELS: u32 = 40u;
 #else

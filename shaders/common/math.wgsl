@@ -119,13 +119,13 @@ fn is_finite(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-// Numbers as they are, which a compiler cannot know, because `zero` could be anything: it neither cancels nor fuses
-// across them.
+// Returns `x` unchanged. `zero` is 0, which the compiler cannot know: it neither cancels nor fuses operations across this
+// call.
 fn as_rounded(x: vec3f, zero: u32) -> vec3f {
     return bitcast<vec3f>(bitcast<vec3u>(x) ^ vec3u(zero));
 }
 
-// The rounded sum of two numbers, and exactly what rounding left out of it (Knuth1997, section 4.2.2).
+// The rounded sum of two numbers, and its exact rounding error (Knuth1997, section 4.2.2).
 struct Sum {
     rounded: vec3f,
     left_out: vec3f,

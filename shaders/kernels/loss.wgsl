@@ -6,8 +6,8 @@
 // Keeps the relative loss finite at black pixels.
 const RELATIVE_FLOOR: f32 = 0.01;
 
-// Loss of one channel and its derivative by `x`. `weight` is that of the linear loss; a scaled one has `delta` as the factor on
-// `x`, and `factor` as that on the reference.
+// Loss of one channel and its derivative by `x`. LOSS_LINEAR is `weight` times x; LOSS_SCALED_L2 has `delta` as the factor on
+// `x` and `factor` as that on the reference.
 fn loss_eval(kind: u32, delta: f32, factor: f32, x: f32, reference: f32, weight: f32) -> vec2f {
     let d = x - reference;
     switch kind {

@@ -1,4 +1,5 @@
-//! `prbopt backpropagate`: sends an adjoint image, the derivatives of anything by the pixels of a view, through the scene.
+//! `prbopt backpropagate`: sends an adjoint image, the derivatives of some scalar by the pixels of a view, through the
+//! scene.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +48,7 @@ pub fn run(args: BackpropagateArgs) -> Result<Outcome> {
     let adjoint = read_adjoint(&args.adjoint, &scene.sensors[sensor])?;
     let mut device = asked.device.open()?;
     device.load(setup.resident, setup.params, Optimizer::Sgd { momentum: 0.0 })?;
-    // A render says which pixels have rays, and places splats.
+    // Rendering finds the pixels that have rays, and projects splats.
     device.render(&batch, asked.keys(Pass::Primal), 1)?;
     device.set_adjoint(&batch, asked.keys(Pass::Adjoint), &adjoint)?;
     device.backpropagate(&batch, asked.keys(Pass::Adjoint), asked.spp)?;
@@ -66,11 +67,11 @@ pub fn run(args: BackpropagateArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The derivatives by the pixels of a sensor.
+/// Reads the derivatives by the pixels of a sensor.
 ///
 /// # Errors
-/// The file is no EXR image of red, green and blue, or of one channel for all three, of the sensor's size, or holds what is no
-/// number.
+/// The file is no EXR image of red, green and blue, or of one channel for all three, of the sensor's size, or holds a value
+/// that is not finite.
 fn read_adjoint(path: &Path, sensor: &Sensor) -> Result<Vec<[f32; 3]>> {
     if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("exr")) {
         bail!(

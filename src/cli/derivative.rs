@@ -1,4 +1,4 @@
-//! What `prbopt gradient` and `prbopt backpropagate` share: the view, the values, and the folder of what is written.
+//! What `prbopt gradient` and `prbopt backpropagate` share: the view, the values, and the output folder.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub struct DerivativeArgs {
 }
 
 impl DerivativeArgs {
-    /// Reads the scene, of which the command differentiates by the parameters that `named` names, and says what it warns of.
+    /// Reads the scene, to be differentiated by the parameters in `named`, and prints its warnings.
     ///
     /// # Errors
     /// The scene has mistakes, or there is no derivative by one of them.
@@ -52,8 +52,8 @@ impl DerivativeArgs {
         Ok(scene)
     }
 
-    /// The scene with the values of `--parameters`, and which of its parameters are differentiated by; empty: those of its
-    /// block `optimize`, or else all.
+    /// The scene with the values of `--parameters`, to be differentiated by `parameters`; if that is empty, by those of
+    /// its block `optimize`, or else by all.
     ///
     /// # Errors
     /// There is no such parameter, a file cannot be read, or the values do not fit.

@@ -77,7 +77,7 @@ const FORMATS: &[(&str, Format)] = &[
 /// Runs the command.
 ///
 /// # Errors
-/// The scene has mistakes, or says what the format cannot; the file is there already, or cannot be written.
+/// The scene has mistakes, or parts that the format cannot express; the file exists already, or cannot be written.
 pub fn run(args: ExportArgs) -> Result<Outcome> {
     let format = format(&args.output)?;
     let shown = args.output.display();
@@ -111,21 +111,21 @@ pub fn run(args: ExportArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The XML, and beside it the files that it needs and that were not there.
+/// Writes the XML, and in a folder beside it the files that it needs and that do not exist yet.
 fn write_mitsuba(args: &ExportArgs, mut scene: Scene, [given, params]: &[ParamSet; 2]) -> Result<Vec<String>> {
-    // Refused before anything is written.
+    // Refuses the scene, if need be, before anything is written.
     mitsuba::check(&scene).map_err(|refusal| refused(args, &refusal))?;
     let folder = companions(&args.output);
     create(&folder)?;
     bake(&mut scene, given, params, &folder)?;
-    // Gone again if all that the scene needs was there before.
+    // Removes the folder if it is empty: then all files existed before.
     let _ = std::fs::remove_dir(&folder);
     let export = mitsuba::export(&scene, &args.output).map_err(|refusal| refused(args, &refusal))?;
     mitsuba::write(&export, &args.output)?;
     Ok(export.notes)
 }
 
-/// The shapes as triangles.
+/// Writes the shapes as triangles; of an STL, the notes name the meshes that are not closed.
 fn write_triangles(
     args: &ExportArgs,
     format: Format,
@@ -182,7 +182,7 @@ fn write_triangles(
         .collect())
 }
 
-/// The scene as glTF.
+/// Writes the scene as glTF.
 fn write_gltf(args: &ExportArgs, mut scene: Scene, [given, params]: &[ParamSet; 2]) -> Result<Vec<String>> {
     let folder = tempfile::tempdir().context("a temporary folder cannot be made")?;
     bake(&mut scene, given, params, folder.path())?;
@@ -191,7 +191,7 @@ fn write_gltf(args: &ExportArgs, mut scene: Scene, [given, params]: &[ParamSet; 
     Ok(export.notes)
 }
 
-/// The grids of media.
+/// Writes the grids of media as OpenVDB.
 fn write_volumes(args: &ExportArgs, scene: &Scene, params: &ParamSet) -> Result<Vec<String>> {
     let (fogs, notes) = volumes::of_scene(scene, params);
     ensure!(
@@ -205,7 +205,7 @@ fn write_volumes(args: &ExportArgs, scene: &Scene, params: &ParamSet) -> Result<
     Ok(notes)
 }
 
-/// The format that a file's name asks for.
+/// The format that a file's extension states.
 fn format(output: &Path) -> Result<Format> {
     let extension = output.extension().map(|e| e.to_string_lossy().to_lowercase());
     let known = FORMATS.iter().find(|(known, _)| Some(*known) == extension.as_deref());
@@ -219,7 +219,7 @@ fn format(output: &Path) -> Result<Format> {
     })
 }
 
-/// The scene's own values, and those of a folder in their place.
+/// The scene's own values, and the same with values of a folder in their place.
 fn values(scene: &Scene, folder: Option<&Path>) -> Result<[ParamSet; 2]> {
     let (_, given) = Resident::new(scene)?;
     let mut params = given.clone();
@@ -229,7 +229,7 @@ fn values(scene: &Scene, folder: Option<&Path>) -> Result<[ParamSet; 2]> {
     Ok([given, params])
 }
 
-/// The folder of the files that an exported one names: `room_files` beside `room.xml`.
+/// The folder of the files that an exported file refers to: `room_files` beside `room.xml`.
 fn companions(output: &Path) -> PathBuf {
     let stem = output.file_stem().unwrap_or_default().to_string_lossy();
     output.with_file_name(format!("{stem}_files"))

@@ -34,7 +34,7 @@ impl Extent {
         Ok(boxes.into_iter().reduce(Self::around))
     }
 
-    /// The box around a surface, displaced as the scene has it.
+    /// The box around a surface with its displacement.
     ///
     /// # Errors
     /// A mesh or an image cannot be read.

@@ -23,7 +23,7 @@ use crate::scene::Scene;
 use crate::tell;
 use crate::transport::rays::random::Pass;
 
-/// Most bytes of a direction as JSON.
+/// Largest `.json` file of `--tangent`, in bytes.
 const MAX_TANGENT_BYTES: u64 = 1 << 30;
 
 /// Arguments of `prbopt gradient`.
@@ -67,7 +67,7 @@ pub struct GradientArgs {
     pub derivative: DerivativeArgs,
 }
 
-/// `--shift`.
+/// The value of `--shift`: a translation in edges of the grid's unit cube.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shift([f64; 3]);
 
@@ -83,7 +83,7 @@ impl FromStr for Shift {
     }
 }
 
-/// `--tangent`.
+/// The value of `--tangent`: the direction of a directional derivative.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tangent {
     Numbers(Vec<f64>),
@@ -104,7 +104,7 @@ impl FromStr for Tangent {
 }
 
 impl Tangent {
-    /// The numbers, read from the file if they stand in one; an image is read as the values of `parameter`.
+    /// The numbers, read from the file if one is given; an image is read as the values of `parameter`.
     ///
     /// # Errors
     /// The file cannot be read, is of another format, does not fit, or holds a number that is not finite.

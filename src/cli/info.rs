@@ -247,8 +247,8 @@ fn views(scene: &Scene) -> Value {
     Value::Object(sizes.collect())
 }
 
-/// Bytes of all that a run keeps on a CPU at its finest resolution; of the values and the scene if nothing is optimised. Beside it those
-/// of the waves in which a GPU would follow a run's paths, if it did.
+/// Bytes that a run keeps on a CPU at its finest resolution, or of values and scene if nothing is optimised; and the bytes of the
+/// waves in which a GPU would follow the run's paths, if it would.
 fn memory(scene: &Scene) -> Result<(u64, Option<u64>)> {
     if let Some(settings) = &scene.optimize {
         let (estimate, waves) = Estimate::of_scene(scene, settings, &Cpu::open()?)?;
@@ -259,7 +259,7 @@ fn memory(scene: &Scene) -> Result<(u64, Option<u64>)> {
     Ok((4 * values as u64 + scene_bytes(&resident, &params), None))
 }
 
-/// What a path keeps in a GPU's memory beside it, for as long as the path is at work, if it keeps a chain.
+/// Bytes of GPU memory for the chain of vertices of each path at work; None if the integrator keeps no chain.
 fn chain(scene: &Scene) -> Option<u32> {
     let integrator = &scene.integrator;
     (integrator.attached && integrator.inverted.is_none()).then_some(CHAIN_BYTES)

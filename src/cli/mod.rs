@@ -131,7 +131,7 @@ pub fn sentence(error: &anyhow::Error) -> String {
 impl Cli {
     /// Parses the command line; exits with a message where it is wrong, or help was asked for.
     pub fn from_command_line() -> Self {
-        // A negative number is a value that is out of range, rather than an option that is not there.
+        // Accepts negative numbers as values, so that the error is a value out of range rather than an unknown option.
         let numbers = |arg: clap::Arg| match arg.get_action().takes_values() && !arg.is_positional() {
             true => arg.allow_negative_numbers(true),
             false => arg,
@@ -144,7 +144,7 @@ impl Cli {
 /// Runs one command.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
     self::log::begin(cli.log);
-    // Held until the command is over: then all ranks end together.
+    // Kept until the command is over, so that all MPI ranks end together.
     let _membership = Membership::join().map_err(|e| anyhow!(e))?;
     let outcome = dispatch(cli.command);
     if let Err(error) = &outcome {

@@ -188,7 +188,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Prepares what rank 0 prepares and then does what it sends.
+/// The run of a rank other than 0: prepares the same run as rank 0, then executes the commands that rank 0 sends.
 fn follow(
     args: &OptimizeArgs,
     scene: &Scene,
@@ -206,7 +206,7 @@ fn follow(
         scene,
         settings,
         folder,
-        // What ends the run is for rank 0 to decide.
+        // Only rank 0 decides when the run ends.
         stop: &AtomicBool::new(false),
         resume_command,
     };
@@ -215,10 +215,10 @@ fn follow(
     Ok(Outcome::Done)
 }
 
-/// In the place of an observer at ranks other than the first.
+/// The observer of ranks other than 0, which shows nothing.
 #[derive(Debug)]
 struct Follower {
-    /// Whether that of rank 0 renders.
+    /// Whether the observer of rank 0 renders.
     watches: bool,
 }
 
@@ -230,7 +230,7 @@ impl Observer for Follower {
     }
 }
 
-/// All that follows a run.
+/// The observers of a run: its report, and the page of `--serve`.
 #[derive(Debug)]
 struct Watchers {
     live: Live,
@@ -284,7 +284,7 @@ fn open_page(
     Page::open(address, setting).map(Some)
 }
 
-/// What pages are told at the end of a run.
+/// The last message to pages, at the end of a run.
 fn parting(report: &Report, folder: &RunFolder, resume_command: &str) -> String {
     let shown = folder.path().display().to_string();
     let view = command_line(["prbopt", "view", &shown]);
@@ -315,7 +315,7 @@ fn open_checkpoint(args: &OptimizeArgs, folder: &RunFolder) -> Result<Option<Che
         return Ok(None);
     }
     if !path.exists() {
-        // A run without one has been stopped early; results are those of a run that was not.
+        // A run that was stopped early has no checkpoint yet; one with results had a checkpoint, which is lost.
         if folder.results().exists() {
             bail!(
                 "{}: is not there, but the results of the run are; restore it, or start anew with --force, which removes them",
@@ -381,7 +381,7 @@ fn stop_on_signal(progress: &Progress, checkpoint: PathBuf, resume: String) -> R
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     if !Cluster::world().leads() {
-        // Signals go to all ranks of some starters; rank 0 decides.
+        // Some MPI launchers send signals to all ranks; rank 0 decides.
         ctrlc::set_handler(|| {}).map_err(|e| anyhow!("Ctrl-C cannot be caught: {e}"))?;
         return Ok(stop);
     }
@@ -488,9 +488,9 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
     tell!("next: {next}");
 }
 
-/// Says which numbers were found, beside those that are right where these are known.
+/// Prints the numbers that were found, beside the true ones where these are known.
 fn tell_found(folder: &RunFolder, found: &[(String, Vec<f32>)]) {
-    /// More are left to the report.
+    /// Largest number of parameters that are printed; the report has all.
     const MOST: usize = 12;
     for (path, values) in found.iter().take(MOST) {
         let truth = stored::read_numbers(&folder.truth(), path);

@@ -23,7 +23,7 @@ use crate::scene::{self, Change, Diagnostics, Scene};
 use crate::serve::{Page, Subject};
 use crate::tell;
 
-/// Reads the values of `scene`'s parameters from the files of a folder, and warns of those that are of none.
+/// Reads the values of `scene`'s parameters from the files of a folder, and warns of files that belong to none of them.
 ///
 /// # Errors
 /// Files are missing, do not fit their parameter, or hold values out of its range.
@@ -233,7 +233,7 @@ pub struct ServeArgs {
     pub serve: Option<Option<SocketAddr>>,
 }
 
-/// What the cameras of pages turn around.
+/// The sphere around which the camera of a page orbits, and its up direction; None without an extent.
 ///
 /// # Errors
 /// A mesh cannot be read.
@@ -246,7 +246,7 @@ pub(super) fn subject(scene: &Scene) -> anyhow::Result<Option<Subject>> {
     }))
 }
 
-/// Says where a page is. Nobody could open it otherwise, so that a quiet run says it, too.
+/// Prints the address of a page, even in a quiet run, since nobody could open the page without it.
 pub(super) fn announce_page(progress: &Progress, page: &Page) {
     let (url, tunnel) = (page.url(), page.tunnel());
     progress.event("serve", json!({ "url": url, "tunnel": tunnel }));
@@ -306,7 +306,8 @@ pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a file may be written at `path`: it is none of `inputs`, which would be lost, and its folder takes files.
+/// Checks that a file may be written at `path`: that it is none of `inputs`, which would be lost, and its folder is
+/// writable.
 ///
 /// # Errors
 /// It may not; the sentence says why.

@@ -39,7 +39,7 @@ pub struct ViewArgs {
 /// Runs the command, until Ctrl-C.
 ///
 /// # Errors
-/// The folder holds no run, or none that has got anywhere; there is no such device, or the address is taken.
+/// The folder holds no run, or one without a result or checkpoint; there is no such device, or the address is taken.
 pub fn run(args: ViewArgs) -> Result<Outcome> {
     let page = report::page(std::slice::from_ref(&args.run))?;
     let folder = RunFolder::at(&args.run);
@@ -72,7 +72,8 @@ pub fn run(args: ViewArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The scene with what a run has found: its result, or else its last checkpoint. Behind the sensors stands one for pages.
+/// The scene with the values of a run's result, or else of its last checkpoint. A sensor for the page follows those of
+/// the scene.
 fn recovered(folder: &RunFolder, scene: &Scene) -> Result<(Resident, ParamSet)> {
     let (mut resident, mut params) = Resident::new(scene)?;
     let checkpoint = folder.checkpoint();

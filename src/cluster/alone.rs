@@ -1,18 +1,18 @@
-//! No other ranks: what would reach them is never called.
+//! The counterpart of `mpi.rs` without the feature `mpi`: there is one rank, and the exchanges are never called.
 
 use crate::tell;
 
-/// Variables in which starters of MPI jobs (Open MPI, MPICH and Intel, Slurm) state the number of tasks.
+/// Environment variables in which launchers of MPI jobs (Open MPI, MPICH and Intel, Slurm) state the number of tasks.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
 
-/// Never made.
+/// Has no values: there is nothing to connect to.
 #[derive(Debug)]
 pub(super) enum Connection {}
 
 pub(super) fn join() -> Result<Option<(Connection, [usize; 3])>, String> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
     let tasks = SIZES.iter().find_map(|name| number(name)).unwrap_or(1);
-    // Each may well be about a scene of its own.
+    // A warning, no error: each task may well run a scene of its own.
     if tasks > 1 {
         tell!(
             "warning: this is one of {tasks} tasks, which share no work: this program was built without MPI \

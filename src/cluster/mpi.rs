@@ -17,10 +17,10 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// Variables by which starters of MPI jobs (Open MPI, MPICH and Intel, those of PMIx) are known.
+/// Environment variables by which launchers of MPI jobs (Open MPI, MPICH and Intel, those of PMIx) are recognised.
 const STARTERS: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"];
 
-/// The connection, this rank, the number of ranks, and this rank among those of its machine.
+/// The connection, this rank, the number of ranks, and this rank among those of its machine; None outside of an MPI job.
 pub(super) fn join() -> Result<Option<(Connection, [usize; 3])>, String> {
     let known = |name: &str| std::env::var_os(name).is_some();
     let tasks = tasks();
@@ -44,7 +44,7 @@ pub(super) fn join() -> Result<Option<(Connection, [usize; 3])>, String> {
     Ok(Some((Connection(universe), [rank, size, local])))
 }
 
-/// Tasks of the step of Slurm that this process is one of.
+/// Number of tasks of the Slurm step that this process belongs to; 1 outside of Slurm.
 fn tasks() -> u32 {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     // The script of a batch job knows the number of tasks, too, but it is in no step.
@@ -63,7 +63,7 @@ fn counts_and_places(counts: &[usize]) -> [Vec<i32>; 2] {
     [counts, places]
 }
 
-/// The same bytes; of none an address in memory, because that of an empty `Vec<u8>` is 1, which Open MPI takes for
+/// `bytes`; an empty slice gets an address in memory, because that of an empty `Vec<u8>` is 1, which Open MPI takes for
 /// `MPI_IN_PLACE`.
 fn placed(bytes: &[u8]) -> &[u8] {
     match bytes {
@@ -80,7 +80,7 @@ fn placed_mut<'a>(bytes: &'a mut [u8], spare: &'a mut [u8; 1]) -> &'a mut [u8] {
     }
 }
 
-/// What all ranks send, rank by rank; `counts` are their bytes.
+/// Receives the bytes that all ranks send, rank by rank; `counts` are their numbers.
 pub(super) fn all_gather(send: &[u8], received: &mut [u8], counts: &[usize]) {
     let [counts, places] = counts_and_places(counts);
     let mut spare = [0];
@@ -109,7 +109,7 @@ pub(super) fn tell_others(send: &[u8], rank: usize, received: &mut [u8], expecte
     SimpleCommunicator::world().all_to_all_varcount_into(&send, &mut received);
 }
 
-/// Sends each rank but this one its range of bytes, and receives theirs of this rank's, rank by rank.
+/// Sends each other rank its range of `all`, and receives this rank's range of the others' arrays, rank by rank.
 pub(super) fn exchange_shares(all: &[u8], shares: &[Range<usize>], rank: usize, received: &mut [u8]) {
     let mut sent: Vec<i32> = shares.iter().map(|share| share.len() as i32).collect();
     sent[rank] = 0;
@@ -123,7 +123,7 @@ pub(super) fn exchange_shares(all: &[u8], shares: &[Range<usize>], rank: usize, 
     SimpleCommunicator::world().all_to_all_varcount_into(&send, &mut received);
 }
 
-/// What rank 0 has of as many bytes.
+/// Overwrites `bytes` with rank 0's, which are as many.
 pub(super) fn broadcast(bytes: &mut [u8]) {
     SimpleCommunicator::world().process_at_rank(0).broadcast_into(bytes);
 }

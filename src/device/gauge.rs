@@ -1,8 +1,8 @@
-//! How much of a picture a device has done, for who looks on from another thread.
+//! Progress of a picture on a device, to be read from other threads.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Passes of the picture at hand, and parts of the pass at hand. Copies share these numbers.
+/// Progress in passes of the current picture and in parts of the current pass. Clones share these numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Gauge(Arc<Mutex<Counts>>);
 
@@ -11,7 +11,7 @@ struct Counts {
     /// Passes that a picture takes, and those that have begun.
     passes: u32,
     begun: u32,
-    /// Parts of the pass that was begun last, zero where nobody counts them, and those that are done.
+    /// Parts of the current pass, zero where they are not counted, and those that are done.
     parts: u64,
     done: u64,
 }
@@ -32,7 +32,7 @@ impl Gauge {
         (counts.parts, counts.done) = (0, 0);
     }
 
-    /// The pass at hand has this many parts, of which none is done.
+    /// The current pass has this many parts, of which none is done.
     pub fn begin_parts(&self, parts: usize) {
         let mut counts = self.counts();
         (counts.parts, counts.done) = (parts as u64, 0);
@@ -55,7 +55,7 @@ impl Gauge {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        // Numbers are whole whoever has panicked.
+        // Counts stay valid if another thread panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

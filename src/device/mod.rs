@@ -34,19 +34,19 @@ pub enum DeviceError {
     /// The device stopped answering.
     #[error("the device was lost: {0}")]
     Lost(String),
-    /// A gradient that is not a number reached a parameter; the parameter was left as it was.
+    /// An entry of a gradient is infinite or NaN; that entry of the parameter was left as it was.
     #[error("the gradient of {path} is not finite at texel {texel:?}, channel {channel}")]
     NotFinite {
         path: String,
         texel: [usize; 3],
         channel: usize,
     },
-    /// A gradient left the range of its sums in whole numbers.
+    /// A gradient's sum overflowed the range of its 64-bit integers.
     #[error("{0}")]
     Overflow(String),
 }
 
-/// Refuses single pixels where light is traced.
+/// Refuses batches of drawn pixels where light is traced: its paths arrive anywhere on a film.
 ///
 /// # Errors
 /// The batch draws pixels.
@@ -59,19 +59,19 @@ fn check_whole_views(batch: &Batch) -> Result<()> {
     }
 }
 
-/// What light tracing among surfaces says when it is asked for derivatives.
+/// The error of light tracing among surfaces when derivatives are asked for.
 fn only_rendered() -> DeviceError {
     DeviceError::Unavailable("among surfaces `ptracer` only renders: take the integrator `prb` for derivatives".into())
 }
 
-/// What stands in a scene without surfaces when its first surfaces are asked for.
+/// The error of the integrators `aov` and `depth` in a scene without surfaces.
 fn no_surfaces() -> DeviceError {
     DeviceError::Unavailable(
         "`aov` and `depth` look at surfaces, of which a radiance field and a picture of splats have none: take them out".into(),
     )
 }
 
-/// Passes are fused only where the device says so.
+/// The error of [`Device::value_and_gradient`] where [`Device::is_fused`] is false.
 fn unfused() -> DeviceError {
     DeviceError::Unavailable(
         "primal, loss and adjoint cannot be one pass here: only pictures of splats under a loss of single pixels do that, with \
@@ -83,7 +83,7 @@ fn unfused() -> DeviceError {
 /// The result of an operation of a device.
 pub type Result<T> = std::result::Result<T, DeviceError>;
 
-/// What a device is.
+/// Kind, name and details of a device.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct DeviceInfo {
     /// `cpu` or `gpu`.
@@ -93,7 +93,7 @@ pub struct DeviceInfo {
     pub detail: String,
 }
 
-/// The rays that a pass looks at, in order: pixels of whole views, or pixels drawn from all of them.
+/// The pixels of a pass, in order: those of whole views, or pixels drawn from all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Batch {
     pub table: PixelTable,
@@ -133,7 +133,8 @@ pub struct ReplayStats {
     pub rays: u64,
     /// Samples that contributed.
     pub samples: u64,
-    /// Rays whose radiance left over exceeded 8 n eps times the sum of their contributions.
+    /// Rays whose replay left more radiance than rounding explains: 8 (n + 1) eps times the primal's, after n contributions. For
+    /// splats, pixels whose transmittance differs from 1 by more than 4 (n + 1) eps after n splats were undone.
     pub drifted: u64,
     /// Bytes of the tape that conventional differentiation recorded; other estimators record nothing.
     #[serde(default)]
@@ -169,7 +170,7 @@ impl ReplayStats {
     }
 }
 
-/// A regulariser at work.
+/// A regulariser of one parameter, with its weight.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Term {
     /// Index of the parameter.
@@ -189,9 +190,9 @@ pub struct Step {
 }
 
 impl Step {
-    /// The learning rate of a parameter that is tuned. For cameras the schedule's factor counts twice: an iteration sees few
-    /// rays of each, so that Adam's steps are mostly noise when cameras are nearly right, and what they tremble by falls
-    /// with their rate alone.
+    /// The learning rate of a parameter that is tuned. For cameras the schedule's factor is squared: an iteration has few rays
+    /// of each camera, so that Adam's steps are mostly noise when cameras are nearly right, and only a lower rate reduces
+    /// that noise.
     pub fn rate_of(&self, quantity: Quantity, tuning: Tuning) -> f32 {
         let of_cameras = if quantity.is_of_views() { self.rate } else { 1.0 };
         tuning.learning_rate * self.rate * of_cameras
@@ -207,36 +208,36 @@ pub enum ArrayKind {
     Moment(usize),
 }
 
-/// What a kernel of a GPU took.
+/// GPU time of one kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelTime {
     pub kernel: String,
     /// How often it was started.
     pub dispatches: u32,
-    /// Milliseconds of all of them.
+    /// Milliseconds of all dispatches together.
     pub ms: f64,
 }
 
-/// A parameter's array in another length.
+/// A parameter's new shape, values and moments.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Replacement {
     /// Index of the parameter.
     pub parameter: usize,
     pub shape: Shape,
     pub values: Vec<f32>,
-    /// As many as the optimiser keeps.
+    /// An array for each moment that the optimiser keeps.
     pub moments: Vec<Vec<f32>>,
 }
 
-/// Passes that a device does in a row.
+/// Passes for [`Device::in_a_row`].
 pub type Work<'a> = dyn FnMut(&mut dyn Device) -> Result<()> + Send + 'a;
 
-/// Where both estimator and optimiser run.
+/// What runs both estimator and optimiser, for one scene at a time.
 pub trait Device {
     /// What this device is.
     fn info(&self) -> &DeviceInfo;
 
-    /// What decides the bits of its results beside scene and seed, in a word or two; a run does not go on elsewhere.
+    /// What decides the bits of its results beside scene and seed, in a word or two; a run is resumed only where it is the same.
     fn arithmetic(&self) -> String {
         self.info().kind.to_string()
     }
@@ -249,18 +250,18 @@ pub trait Device {
         Ok(())
     }
 
-    /// Bytes of the sums beside the gradients of parameters of these shapes, each tuned or not, under this kind of transport:
-    /// whole numbers, or the films and rows of bands of light.
+    /// Bytes of the accumulators beside the gradients of parameters of these shapes, each tuned or not, under this kind of
+    /// transport: sums in whole numbers, or the films and gradient rows of the light's bands.
     fn sum_bytes(&self, _transport: &Transport, _shapes: &[(Shape, bool)]) -> u64 {
         0
     }
 
-    /// Bytes of the image and of the adjoint image of a batch that a run by this loss keeps of this scene.
+    /// Bytes of the image and of the adjoint image that a run of this scene with this loss keeps for a batch.
     fn image_bytes(&self, _resident: &Resident, batch: &Batch, _loss: Loss) -> u64 {
         2 * size_of::<[f32; 4]>() as u64 * u64::from(batch.pixels())
     }
 
-    /// Bytes that are kept of the paths at work beside that, with so many samples a pixel of the primal and of the adjoint pass.
+    /// Bytes of the state of all paths in flight, beside images; `spp` are the samples a pixel of primal and adjoint pass.
     fn path_bytes(&self, _resident: &Resident, _batch: &Batch, _spp: [u32; 2]) -> u64 {
         0
     }
@@ -274,27 +275,26 @@ pub trait Device {
     /// The cameras of the scene.
     fn sensors(&self) -> &[SensorRecord];
 
-    /// Puts `record` in the place of a sensor's. Its film may have another number of pixels; nothing but renders through
-    /// this sensor changes.
+    /// Replaces a sensor's record. The new film may have another number of pixels; only renders through this sensor change.
     ///
     /// # Panics
     /// There is no sensor of this index.
     fn replace_sensor(&mut self, sensor: u32, record: SensorRecord);
 
-    /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
+    /// Whether an iteration's primal and adjoint share their paths, which then carry the adjoint image of the iteration before.
     fn is_pipelined(&self) -> bool;
 
     /// The parameters' paths, shapes and tuning; `values` may be empty, they live on the device.
     fn params(&self) -> &ParamSet;
 
-    /// Tells, from any thread, how much is done of a picture.
+    /// Progress of the current picture, which any thread can read.
     fn gauge(&self) -> Gauge;
 
     /// Renders a batch into the device's image: RGB means of `spp` samples and the transmittance, -1 if masked.
     fn render(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()>;
 
-    /// The same of a view that is only looked at: samples may count in all pixels that the film's filter reaches, so that
-    /// pixels depend on each other and have less variance. Without such a way it is [`Self::render`].
+    /// As [`Self::render`], for pictures that are only looked at: a sample may count in all pixels that the film's filter
+    /// reaches, so that pixels are correlated and have less variance. By default [`Self::render`].
     fn develop(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         self.render(batch, keys, spp)
     }
@@ -312,8 +312,8 @@ pub trait Device {
     /// Compares the image with the batch's references and leaves dLoss/dImage in the adjoint image.
     fn loss(&mut self, batch: &Batch, keys: Keys, loss: Loss) -> Result<LossValue>;
 
-    /// Takes `adjoint`, the derivatives of anything by the pixels of the batch that was rendered last, in its order, in the
-    /// place of what [`Self::loss`] leaves.
+    /// Sets the adjoint image to `adjoint`, in place of [`Self::loss`]: the derivatives of any function by the pixels of the
+    /// batch that was rendered last, in its order.
     fn set_adjoint(&mut self, batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) -> Result<()>;
 
     /// Adds the derivatives of the loss by all tuned parameters to their gradients, with `spp` rays a pixel.
@@ -330,8 +330,8 @@ pub trait Device {
         ))
     }
 
-    /// Whether render, this loss and adjoint of a batch can be one pass: where all samples of a pixel would be alike, and its
-    /// loss follows from it alone.
+    /// Whether render, this loss and adjoint of a batch can be one pass: all samples of a pixel would be the same, and a
+    /// pixel's loss depends on that pixel alone.
     fn is_fused(&self, _loss: Loss) -> bool {
         false
     }
@@ -340,7 +340,7 @@ pub trait Device {
     /// empty after it.
     ///
     /// # Errors
-    /// What they return, or [`Self::is_fused`] is not so.
+    /// Those of the three passes, or [`Self::is_fused`] is false.
     fn value_and_gradient(&mut self, _batch: &Batch, _keys: Keys, _loss: Loss) -> Result<(LossValue, ReplayStats)> {
         Err(unfused())
     }
@@ -376,19 +376,19 @@ pub trait Device {
     /// Copies an array in; its length must be the parameter's.
     fn write(&mut self, parameter: usize, what: ArrayKind, values: &[f32]) -> Result<()>;
 
-    /// Does some passes in a row where they begin soonest: a CPU's threads go to sleep between passes that another thread
-    /// asks for, and waking them takes as long as a short pass.
+    /// Runs several passes in a row, on a CPU from one of its worker threads: started from another thread, each pass would
+    /// first wake the workers, which takes as long as a short pass.
     ///
     /// # Errors
-    /// What the work returns.
+    /// The error that `work` returns.
     fn in_a_row(&mut self, work: &mut Work) -> Result<()>;
 
-    /// Waits for what was asked for: a GPU goes on in the background until results are read. For clocks.
+    /// Waits until all work that was submitted is done, for timing: a GPU works in the background until results are read.
     fn finish(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// From here on, and from zero, keeps the time of each of a GPU's kernels by the GPU's own clock.
+    /// Resets and starts the measurement of each kernel's time by the GPU's own clock.
     ///
     /// # Errors
     /// The device has no such clock, or no kernels.
@@ -399,7 +399,7 @@ pub trait Device {
         )))
     }
 
-    /// The kernels of which the time was kept, and what they took in all so far.
+    /// Each kernel's total time since [`Self::time_kernels`].
     ///
     /// # Errors
     /// The device was lost.
@@ -419,8 +419,8 @@ pub fn parameter_bytes(shapes: impl IntoIterator<Item = (Shape, bool)>, optimize
         .sum()
 }
 
-/// Bytes of the records of paths and of the tables that follow from these parameters' values; other kinds of transport have records
-/// of a few bytes.
+/// Bytes of the records of paths and of the tables that follow from these parameters' values; other kinds of transport have
+/// records of a few bytes.
 pub fn scene_bytes(resident: &Resident, params: &ParamSet) -> u64 {
     let Transport::Paths(paths) = &resident.transport else {
         return 0;
@@ -429,7 +429,7 @@ pub fn scene_bytes(resident: &Resident, params: &ParamSet) -> u64 {
     (paths.bytes() + Tables::new(&resident.scene, paths, &values).bytes()) as u64
 }
 
-/// Bytes of the moments among these.
+/// Bytes of the optimiser's moments, a part of [`parameter_bytes`].
 fn moment_bytes(shapes: impl IntoIterator<Item = (Shape, bool)>, optimizer: Optimizer) -> u64 {
     let tuned = shapes.into_iter().filter(|(_, tuned)| *tuned);
     tuned
@@ -450,7 +450,7 @@ pub fn splat_bytes(count: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// 30 and 8 floats: of those that are tuned values, gradient and moments, of the others values.
+    /// A tuned parameter of 30 floats has values, gradient and moments, an untuned one of 8 floats has values.
     #[test]
     fn parameters_take_their_arrays() {
         let shapes = [([2, 3, 5], 1, true), ([2, 2, 1], 2, false)].map(|(size, channels, tuned)| {

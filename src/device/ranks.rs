@@ -1,6 +1,6 @@
-//! One device of several ranks: each prepares the same scene on a device of its own, then rank 0 alone goes on with the
-//! program and sends every operation to the others, which follow. All that decides, writes and reports is thereby at
-//! rank 0, and the operations share their work by `cluster`.
+//! One device of several ranks, the processes of an MPI job: each prepares the same scene on a device of its own, then rank
+//! 0 alone goes on with the program and sends every operation to the others, which carry it out as well. Only rank 0
+//! decides, writes and reports; within an operation all ranks share the work by `cluster`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,18 +18,18 @@ use crate::params::{ParamSet, Shape};
 use crate::resident::layout::SensorRecord;
 use crate::resident::{Resident, Transport};
 
-/// Says when rank 0 goes on alone.
+/// A flag that is set when rank 0 goes on with the program alone; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Baton(Arc<AtomicBool>);
 
 impl Baton {
-    /// From here on the others follow.
+    /// From here on the other ranks follow rank 0.
     pub fn take(&self) {
         self.0.store(!Cluster::world().is_single(), Ordering::SeqCst);
     }
 }
 
-/// Opens the device asked for; among several ranks one that they share.
+/// Opens the device asked for; with several ranks, one device that they share.
 ///
 /// # Errors
 /// There is no such device.
@@ -46,7 +46,7 @@ pub fn open(choice: &DeviceChoice) -> Result<(Box<dyn Device>, Baton)> {
     Ok((Box::new(shared), baton))
 }
 
-/// An operation that all ranks do, with what it is given.
+/// An operation that all ranks carry out, with its arguments.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 enum Order {
     ReplaceSensor(u32, Vec<u8>),
@@ -70,11 +70,11 @@ enum Order {
     End,
 }
 
-/// Does what rank 0 sends, until it has ended.
+/// Carries out the operations that rank 0 sends, until it sends the end.
 pub fn follow(device: &mut dyn Device) {
     let mut ended = false;
     while !ended {
-        // An error is the same at rank 0, which explains it and decides how to go on, or ends the job.
+        // Rank 0 gets the same error, reports it and decides how to go on, or ends the job.
         let _ = device.in_a_row(&mut |device| {
             let order = decode(&Cluster::world().broadcast(Vec::new()));
             ended = matches!(order, Order::End);
@@ -130,7 +130,7 @@ fn obey(device: &mut dyn Device, order: Order) -> Result<()> {
     }
 }
 
-/// A rank's device; at rank 0, once the baton is taken, all that is asked of it is sent to the others first.
+/// A rank's device; at rank 0, once the baton is taken, every operation is sent to the other ranks first.
 struct Shared {
     device: Box<dyn Device + Send>,
     baton: Baton,
@@ -144,7 +144,7 @@ impl Shared {
     }
 }
 
-/// Ends the job if this rank alone has lost its device: the others would wait for it.
+/// Ends the job if this rank has lost its device: the others would wait for it.
 fn whole<T>(result: Result<T>) -> Result<T> {
     if let Err(lost @ DeviceError::Lost(_)) = &result {
         Cluster::world().fail(&lost.to_string(), 2);
@@ -194,7 +194,7 @@ impl Device for Shared {
         self.device.kernel_times()
     }
 
-    /// Every rank loads what it has read itself.
+    /// Not sent to the others: every rank loads the scene that it has read itself.
     fn load(&mut self, resident: Resident, params: ParamSet, optimizer: Optimizer) -> Result<()> {
         self.device.load(resident, params, optimizer)
     }
@@ -310,7 +310,7 @@ impl Device for Shared {
     }
 
     fn in_a_row(&mut self, work: &mut Work) -> Result<()> {
-        // On a CPU its threads stay awake for all of it.
+        // On a CPU the worker threads stay awake between the passes.
         match self.device.info().kind {
             "cpu" => rayon::scope(|_| work(self)),
             _ => work(self),

@@ -16,14 +16,14 @@ pub enum DeviceKind {
     #[default]
     Auto,
     Cpu,
-    /// A GPU, if need be one that is only a program.
+    /// A GPU, if need be a software driver.
     Gpu,
 }
 
-/// Where it is 0, a GPU follows each path in one kernel, for measurements.
+/// Environment variable: if it is 0, a GPU follows each path in one kernel instead of in waves, for measurements.
 const WAVES_VARIABLE: &str = "PRBOPT_WAVES";
 
-/// What is asked for.
+/// The device asked for, and its options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceChoice {
     pub kind: DeviceKind,
@@ -31,11 +31,11 @@ pub struct DeviceChoice {
     pub adapter: Option<String>,
     /// The same bits every time, on the GPU too.
     pub deterministic: bool,
-    /// A GPU's own search for what rays meet.
+    /// A GPU's own ray queries search for intersections.
     pub ray_queries: bool,
 }
 
-/// What was found.
+/// The device that was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
     Cpu,
@@ -48,8 +48,8 @@ pub fn list() -> Vec<AdapterSummary> {
     Adapters::find().summaries().to_vec()
 }
 
-/// Opens the device asked for, for one of several ranks. No graphics driver is touched for the CPU. Of adapters that would do
-/// alike, each rank of a machine takes the next.
+/// Opens the device asked for, for one of several ranks. No graphics driver is touched for the CPU. Ranks on one machine
+/// take turns among adapters that are equally suitable.
 ///
 /// # Errors
 /// There is no such device, or its driver refuses; the sentence says how to go on.
@@ -89,11 +89,11 @@ fn are_waves_wanted(value: Option<&OsStr>) -> Result<bool> {
     }
 }
 
-/// Chooses among the adapters there are. Of several that would do, a discrete GPU goes before an integrated one and
-/// that before a virtual one; then their order counts, in which the process `local` of this machine takes its turn.
+/// Chooses among the adapters there are. A discrete GPU is preferred to an integrated one, and that to a virtual one; among
+/// several of the best kind, process number `local` on this machine takes the one at `local` modulo their number.
 ///
 /// # Errors
-/// None will do.
+/// No adapter is suitable.
 pub fn select(choice: &DeviceChoice, adapters: &[AdapterSummary], local: usize) -> Result<Selection> {
     if choice.ray_queries && choice.deterministic {
         return Err(DeviceError::Unavailable(
@@ -112,7 +112,7 @@ pub fn select(choice: &DeviceChoice, adapters: &[AdapterSummary], local: usize) 
     }
 }
 
-/// Chooses where ray queries may be had, or are not wanted.
+/// [`select`] without its checks of ray queries.
 fn find(choice: &DeviceChoice, adapters: &[AdapterSummary], local: usize) -> Result<Selection> {
     if choice.kind == DeviceKind::Cpu && choice.adapter.is_some() {
         return Err(DeviceError::Unavailable(

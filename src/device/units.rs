@@ -1,34 +1,33 @@
 //! The units of gradients that are summed in whole numbers.
 //!
-//! Sums of whole numbers do not depend on their order. Both devices take them of 64 bits, in two's complement, and
-//! keep to one rule by which no overflow passes unseen: a contribution is of fewer than 2⁶² units, and whoever adds
-//! one looks whether the sum was of 2⁶² units or more before. While it was not, it cannot leave 64 bits by one
-//! contribution, whatever the order; once it is, the next addition, or whoever reads the sum in the end, sees it.
+//! Sums of whole numbers do not depend on the order of additions. Both devices use 64-bit integers in two's complement,
+//! and detect every overflow by one rule: a contribution's magnitude is below 2⁶² units, and each addition checks whether
+//! the sum's magnitude was 2⁶² units or more before it. A sum below 2⁶² cannot leave 64 bits by one contribution,
+//! whatever the order; a sum of 2⁶² or more is found by the next addition, or when the sum is read in the end.
 
 /// Contributions and sums of this many units or more are an overflow: 2⁶².
 pub(super) const LIMIT: i64 = 1 << 62;
 
-/// Binary digits of a sum, after the largest number of contributions of the size of the adjoint's largest, that are
-/// left for how strongly a path's radiance depends on the parameter.
+/// Bits of a sum that are reserved for ∂L/∂θ, the derivative of a path's radiance by the parameter: it may average 2¹²
+/// over all paths, if each path carries the largest adjoint.
 const DEPENDENCE: i32 = 12;
 
-/// Most and fewest binary digits of the largest adjoint that a unit resolves.
+/// Fewest and most bits of the largest adjoint that a unit resolves.
 const RESOLUTION: [i32; 2] = [16, 40];
 
 /// The units of an adjoint pass, parameter by parameter.
 ///
-/// A sum's 62 digits are shared out between the resolution, the number of paths and [`DEPENDENCE`].
+/// A sum's 62 bits are shared out between the resolution, the number of paths and [`DEPENDENCE`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Units {
-    /// Binary digits of what a path carries that a sum of all paths leaves to a parameter that is one number.
+    /// Resolution in bits of a path's adjoint for a parameter that is one number: 62 − [`DEPENDENCE`] − ⌈log₂ paths⌉.
     pub digits: i32,
-    /// The e of 2^e ≤ x < 2^(e + 1), x being the most that a path carries.
+    /// The e of 2^e ≤ x < 2^(e + 1), x being the largest adjoint of a path, that of its pixel over `spp`.
     pub exponent: i32,
 }
 
 impl Units {
-    /// Units of a pass whose adjoint image, of the largest magnitude `largest`, is carried by `spp` paths of each of
-    /// `pixels` pixels.
+    /// Units of a pass with `spp` paths for each of `pixels` pixels; `largest` is the largest magnitude in the adjoint image.
     pub(super) fn new(largest: f32, pixels: u32, spp: u32) -> Self {
         let paths = (u64::from(pixels) * u64::from(spp)).max(1);
         let carried = f64::from(largest) / f64::from(spp.max(1));
@@ -38,40 +37,40 @@ impl Units {
         }
     }
 
-    /// Units in one for a parameter with this [`spread`]: a power of two, so that scaling by it rounds nothing.
+    /// The number of units in 1.0 for a parameter with this [`spread`]: a power of two, so that scaling by it is exact.
     pub(super) fn in_one(self, spread: i32) -> f32 {
         let [fewest, most] = RESOLUTION;
         let resolution = (self.digits + spread).clamp(fewest, most);
-        // The factor's inverse must be a normal number of 32 bits; the factor is one, no adjoint being 2^128 or more.
+        // Above 2^126 the factor's inverse would be subnormal. The factor itself is normal, since no adjoint is 2^128 or more.
         power_of_two((resolution - self.exponent).min(126))
     }
 }
 
-/// Binary digits by which a sum of one of `texels` texels is smaller than that of a parameter that is one number: a path is
-/// in one texel of n for 1/n^(1/3) of its length at most and for 1/n on average; it is taken to be 1/n^(1/2).
+/// Bits by which the sum of one of n = `texels` texels is smaller than that of a parameter that is one number: the share of
+/// a path's length within one texel is at most 1/n^(1/3) and on average 1/n; 1/n^(1/2) is assumed.
 pub(super) fn spread(texels: usize) -> i32 {
     texels.max(1).ilog2() as i32 / 2
 }
 
-/// Units in one of what a pixel of a film receives of paths, each of which brings `largest` at most to all pixels together: were
-/// all of them to end on one pixel, three digits would be left for filters with negative lobes.
+/// The number of units in 1.0 for a film's pixels where each of `paths` paths adds at most `largest`, over all pixels: if
+/// all paths end on one pixel, three bits are left for filters with negative lobes.
 pub(super) fn units_of_film(largest: f32, paths: u64) -> f32 {
     let digits = 62 - 3 - paths.max(1).next_power_of_two().ilog2() as i32;
     power_of_two((digits - 1 - exponent(f64::from(largest))).clamp(-126, 126))
 }
 
-// Of light among surfaces nobody knows what a path brings at most. Each colour of a pixel therefore has three sums, for
-// magnitudes of 28 binary orders each, from 2⁻⁴⁴ up to 2⁴⁰ of what a pixel's mean would be at one path a pixel. The least
-// magnitude in a range has twelve digits in the unit of its sum, so that the largest is of fewer than 2⁴⁰ units, and 2²²
-// additions leave 2⁶². Before more are made, sums are settled: what a lower one holds of the unit of the next, 2²⁸ units, moves
-// there, and it is left with less than that. The digits that are left are those of one number, whenever and however often that
-// was done. The highest sum is never emptied: when it is 2⁶² units or more, of one each, the pixel is spoiled. What is below
-// the least magnitude is rounded to 2⁻⁵⁶.
+// Among surfaces, the splat of a light path has no known upper bound. Each colour of a pixel therefore has three sums, each for
+// magnitudes of 28 binary orders, from 2⁻⁴⁴ up to 2⁴⁰ of what a pixel's mean would be at one path a pixel. The least
+// magnitude in a range has 12 bits in the unit of its sum, so that the largest has fewer than 2⁴⁰ units, and 2²² additions
+// stay within 2⁶². Before more are made, sums are settled: a lower sum is divided by 2²⁸, the next sum's unit; the quotient
+// moves to the next sum and the remainder stays. Two remainders and the highest sum are the digits of one number, the same
+// whenever and however often sums are settled. The highest sum, whose unit is 1, is never emptied: at 2⁶² units or more the
+// pixel is marked as spoiled. Contributions below the least magnitude are rounded to 2⁻⁵⁶.
 
-/// Sums of a pixel of such a film, with that which counts what was no number.
+/// Sums of a pixel of such a film: three for each of three colours, and a count of contributions out of range or not finite.
 pub(super) const FILM_SUMS: u64 = 10;
 
-/// Additions for which such a sum has room before it is settled.
+/// Additions that such a sum has room for before it must be settled.
 pub(super) const BIN_ADDITIONS: u64 = 1 << 22;
 
 /// The e of 2^e ≤ x < 2^(e + 1).
@@ -112,7 +111,7 @@ mod tests {
         for (pixels, spp) in [(640_000, 4), (8 * 640_000, 16), (1 << 20, 1024)] {
             let largest = 0.7f32;
             let units = f64::from(units_in_one(largest, pixels, spp, 1));
-            // Under L1 all pixels carry the same, each by `spp` paths.
+            // Under an L1 loss all pixels have adjoints of one magnitude, each shared by `spp` paths.
             let sum = f64::from(largest) * f64::from(pixels) * units;
             assert!(sum * 2048.0 <= LIMIT as f64, "{pixels} pixels, {spp} samples");
             assert!(
@@ -122,8 +121,8 @@ mod tests {
         }
     }
 
-    /// The 62 digits less 12 and those of the number of paths, more by half of those of the texels, from 16 to 40: units
-    /// for what a path carries.
+    /// The resolution is 62 − 12 − ⌈log₂ paths⌉ + ⌊½ log₂ texels⌋ bits, from 16 to 40, in units for the largest adjoint of a
+    /// path.
     #[test]
     fn digits_are_shared_out_by_hand() {
         for (largest, pixels, spp, texels, exponent) in [
@@ -157,7 +156,8 @@ mod tests {
         assert!(units_of_film(0.0, 0).is_normal());
     }
 
-    /// Ranges follow each other without a gap, and the largest contributions to one, or to what is left of one, have room.
+    /// Ranges of magnitudes have no gap between them, a sum has room for 2²² of its largest contributions, and a remainder
+    /// fits a word.
     #[test]
     fn ranges_of_magnitudes_have_room_for_their_additions() {
         let text = include_str!("../../shaders/bind/bins.wgsl");
@@ -184,7 +184,7 @@ mod tests {
         assert!(orders < 32, "what is left of a sum is one word");
     }
 
-    /// The twins of shaders, which this crate alone sees.
+    /// Constants that are private to this crate have the same values in the shaders.
     #[test]
     fn shaders_know_the_same_range_and_digits() {
         let text = include_str!("../../shaders/common/fixed.wgsl");

@@ -1,4 +1,4 @@
-//! A scene that states its parameters' values itself, so that it means the same without them.
+//! Puts the values of parameters into the scene itself, so that it is complete without them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::resident::{motion, vertices, views};
 use crate::scene::{Array, Displacement, Geometry, MeshFormat, Scene, Source, Surface, World};
 
 /// Puts the values of `params` into the scene: numbers as they are, grids as `.vol`, images as `.exr` and meshes as `.ply`
-/// into `folder`, each called after its path. `given` are the values of the scene's own files, which stay where they are
-/// if nothing has changed them and other programs read them. Returns the files written. The block `optimize` is removed.
+/// into `folder`, each named after its path. `given` are the values of the scene's own files; a file stays in use if its
+/// values have not changed and other programs can read it. Returns the files written. The block `optimize` is removed.
 ///
 /// # Errors
 /// A mesh can no longer be read, or a file cannot be written.
@@ -56,7 +56,7 @@ impl<'a> Baker<'a> {
         ))
     }
 
-    /// The file for what `name` is the path of.
+    /// The file for the parameter or shape at the path `name`, noted as written.
     fn file(&mut self, name: &str, extension: &str) -> PathBuf {
         let path = self.folder.join(format!("{name}.{extension}"));
         self.written.push(path.clone());
@@ -81,7 +81,7 @@ impl<'a> Baker<'a> {
         surface
             .motion
             .retain(|part| !matches!(part.quantity, Quantity::Vertex | Quantity::VertexNormal));
-        // No other program knows grids and displacements.
+        // Other programs have neither `grid` shapes nor displacements.
         let is_known = surface.displacement.is_none() && !matches!(format, MeshFormat::Grid(_));
         if is_known && vertices.is_none() && normals.is_none() && values.is_empty() {
             return Ok(());
@@ -111,7 +111,8 @@ impl<'a> Baker<'a> {
         Ok(())
     }
 
-    /// The mesh of a surface; in the world if it is displaced, which it then is no longer.
+    /// The mesh of a surface. A displaced one is in world space, and `surface` then loses its displacement and
+    /// transform.
     fn displaced(&self, surface: &mut Surface) -> Result<Mesh> {
         let heights = surface.displacement.as_ref().map(Displacement::array);
         let Some((parameter, _)) = heights.and_then(|array| self.find(&array.path)) else {
@@ -123,7 +124,7 @@ impl<'a> Baker<'a> {
         Ok(mesh)
     }
 
-    /// The values of vertices and faces of a shape's mesh that have changed, by their names.
+    /// The values at vertices and faces of a shape's mesh that have changed, with their names.
     fn values_on(&self, shape: &str) -> Vec<(&'a str, &'a Parameter)> {
         let of_shape = |parameter: &'a Parameter| {
             let name = parameter.path.strip_prefix(shape)?.strip_prefix('.')?;
@@ -161,14 +162,14 @@ impl<'a> Baker<'a> {
                     _ => Source::Reflectance { path, raw: true },
                 };
             }
-            // Those of meshes are in their files.
+            // Values on a mesh are in the file of the mesh.
             Kind::Attribute | Kind::Points => {}
         }
         Ok(())
     }
 }
 
-/// Whether what the scene says of an array other programs read.
+/// Whether other programs can read an array as the scene states it.
 fn is_readable(array: &Array) -> bool {
     match (array.kind, &array.source) {
         (Kind::Grid, Source::GridFile(path)) => path.extension().is_some_and(|e| e.eq_ignore_ascii_case("vol")),
@@ -181,7 +182,7 @@ fn is_readable(array: &Array) -> bool {
     }
 }
 
-/// A grid with the box where it stands; the unit cube if it is turned.
+/// A parameter's grid with its box in the world, or the unit cube if it is rotated.
 pub(super) fn grid_of(parameter: &Parameter) -> Grid {
     Grid {
         size: parameter.shape.size,
@@ -191,7 +192,7 @@ pub(super) fn grid_of(parameter: &Parameter) -> Grid {
     }
 }
 
-/// A texture or an environment map.
+/// The image of a texture or an environment map.
 pub(super) fn image_of(parameter: &Parameter) -> Image {
     let [width, height, _] = parameter.shape.size;
     Image {

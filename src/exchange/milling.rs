@@ -1,8 +1,8 @@
-//! A slab as a ball-end mill leaves it: where the side of heights is more narrowly hollow than the cutter, material remains.
+//! A slab as a ball-end mill leaves it: where hollows of the height field are narrower than the ball, material remains.
 //!
-//! Slopes of slabs are small, so that the ball is taken for the paraboloid of its curvature, x²/(2 radius) above its lowest point:
-//! the share of x² that is missing at a contact of slope s is s²/4. Largest and smallest differences to a paraboloid are taken
-//! axis after axis, by envelopes of parabolas (Felzenszwalb2012).
+//! Slopes of slabs are small, so that the ball is replaced by the paraboloid of its curvature, x²/(2 radius) above its lowest
+//! point: at a contact of slope s, x² is too small by the share s²/4. The largest and smallest differences to a paraboloid are
+//! found axis after axis, by envelopes of parabolas (Felzenszwalb2012).
 
 use rayon::prelude::*;
 
@@ -11,24 +11,24 @@ use rayon::prelude::*;
 pub struct Cutter {
     /// Of the ball; positive.
     pub radius: f64,
-    /// The height of the ball is a whole number of these; 0 of a machine without steps.
+    /// The machine's step in height, of which the ball's height is a multiple; 0 for a machine without steps.
     pub step: f64,
 }
 
-/// What a cutter leaves.
+/// The heights that a cutter leaves.
 #[derive(Debug, Clone)]
 pub struct Milled {
-    /// Coefficients of the spline through the side that is left.
+    /// Spline coefficients of the milled heights.
     pub heights: Vec<f32>,
-    /// The largest, the mean and the root mean square distance of that side from the one wanted, along z, and the range of that.
+    /// Largest, mean and root mean square distance along z of milled from wanted heights, and the range of the wanted ones.
     pub largest: f64,
     pub mean: f64,
     pub rms: f64,
     pub range: f64,
 }
 
-/// Places of the ball in a texel, along either axis. What is left is the mean over them, which takes the ridges between
-/// neighbouring places out.
+/// Positions of the ball in a texel, along either axis. Milled heights are the mean over them, which removes the ridges
+/// between neighbouring positions.
 const FINER: usize = 4;
 
 /// Values row after row.
@@ -43,7 +43,7 @@ impl Field {
         self.values.len() / self.width
     }
 
-    /// Rows as columns.
+    /// The transpose.
     fn transposed(&self) -> Self {
         let (width, height) = (self.width, self.height());
         let column = |x: usize| (0..height).map(move |y| self.values[y * width + x]);
@@ -53,7 +53,7 @@ impl Field {
         }
     }
 
-    /// What `line` makes of each row, and then of each column of that.
+    /// Applies `line` to each row (axis 0), then to each column (axis 1) of the result.
     fn along_both(&self, line: impl Fn(&[f64], usize) -> Vec<f64> + Sync) -> Self {
         let along = |field: &Self, axis: usize| {
             let rows = field.values.par_chunks(field.width);
@@ -67,8 +67,9 @@ impl Field {
     }
 }
 
-/// The side of a slab [-1, 1]² with these coefficients of its heights, `size` along x and y, after a cutter has been everywhere,
-/// as low as it can be without cutting that side. Beyond the rim there is nothing that it could cut.
+/// Mills the side of a slab [-1, 1]² with these spline coefficients of its heights, `size` along x and y: the ball visits all
+/// positions, as low as it can be without cutting into the heights, rounded to the cutter's step. Beyond the rim there is no
+/// material.
 pub fn mill(heights: &[f32], size: [usize; 2], cutter: Cutter) -> Milled {
     let coarse = Field {
         width: size[0],
@@ -81,12 +82,12 @@ pub fn mill(heights: &[f32], size: [usize; 2], cutter: Cutter) -> Milled {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
             (low.min(*v), high.max(*v))
         });
-    // From farther away than this a ball touches nothing.
+    // At a larger horizontal distance than this, the ball cannot touch the heights.
     let reach = (2.0 * cutter.radius * (high - low + cutter.step)).sqrt();
     let texel = size.map(|n| 2.0 / (n * FINER) as f64);
     let margin = [0, 1].map(|axis: usize| ((reach / texel[axis]).ceil() as usize).min(size[axis] * FINER));
     let bend = texel.map(|texel| texel * texel / (2.0 * cutter.radius));
-    // Where the lowest point of the ball is, and what it leaves.
+    // Heights of the ball's lowest point, then the heights that it leaves.
     let touching = fine.along_both(|line, axis| {
         let upside_down: Vec<f64> = line.iter().map(|v| -v).collect();
         let least = envelope(&upside_down, bend[axis], margin[axis]);
@@ -116,7 +117,7 @@ pub fn mill(heights: &[f32], size: [usize; 2], cutter: Cutter) -> Milled {
     }
 }
 
-/// The height of a ball's lowest point as the machine reaches it.
+/// The height of the ball's lowest point, rounded to the machine's step.
 fn stepped(lowest: f64, cutter: Cutter) -> f64 {
     match cutter.step > 0.0 {
         true => (lowest / cutter.step).round() * cutter.step,
@@ -124,8 +125,8 @@ fn stepped(lowest: f64, cutter: Cutter) -> f64 {
     }
 }
 
-/// At each place, and at `margin` places beyond either end, the least of all values plus `bend` times the square of their distance in
-/// places.
+/// Lower envelope of parabolas: the minimum over q of `values[q] + bend (p - q)²`, at each index p and at `margin` indices beyond
+/// either end.
 fn envelope(values: &[f64], bend: f64, margin: usize) -> Vec<f64> {
     // Parabolas of the envelope, and where each begins to be the lowest.
     let mut parabolas: Vec<(usize, f64)> = Vec::with_capacity(values.len());
@@ -154,13 +155,13 @@ fn envelope(values: &[f64], bend: f64, margin: usize) -> Vec<f64> {
     (0..values.len() + 2 * margin).map(least).collect()
 }
 
-/// Weights of the coefficients before, at and behind a texel at the `i`-th place in it.
+/// Spline weights of the coefficients before, at and after a texel, at the `i`-th of [`FINER`] positions in it.
 fn weights(i: usize) -> [f64; 3] {
     let f = (i as f64 + 0.5) / FINER as f64;
     [0.5 * (1.0 - f) * (1.0 - f), 0.5 + f * (1.0 - f), 0.5 * f * f]
 }
 
-/// The spline at all places in the texels of a line.
+/// The spline at all [`FINER`] positions in each texel of a line.
 fn finer(line: &[f64]) -> Vec<f64> {
     let n = line.len();
     let of_texel = |x: usize| {
@@ -170,8 +171,8 @@ fn finer(line: &[f64]) -> Vec<f64> {
     (0..n).flat_map(of_texel).collect()
 }
 
-/// The coefficients of the spline whose means over texels are those of a line: its equations are tridiagonal, and solved by
-/// elimination of the lower diagonal and substitution from the end.
+/// The coefficients of the spline whose means over texels are those of `fine`: the tridiagonal equations are solved by
+/// forward elimination and back substitution.
 fn coefficients(fine: &[f64]) -> Vec<f64> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / FINER as f64;
     let mut line: Vec<f64> = fine.chunks_exact(FINER).map(mean).collect();
@@ -271,8 +272,8 @@ mod tests {
         assert!(milled.rms > 0.0 && milled.rms < milled.largest && (milled.range - 0.1).abs() < 1e-6);
     }
 
-    /// What is nowhere more narrowly hollow than the ball is left nearly as it is, and what has been milled is not changed by the
-    /// same ball again.
+    /// Heights whose hollows are all wider than the ball stay nearly as they are, and milling a second time with the same ball
+    /// changes little.
     #[test]
     fn a_ball_leaves_what_it_fits() {
         let size = [40usize, 40];

@@ -1,4 +1,4 @@
-//! Scenes in the formats of other tools: what becomes of each thing, and what they cannot say.
+//! Converts scenes to the formats of other tools, and notes what these cannot express.
 
 mod bake;
 pub mod gltf;

@@ -1,4 +1,4 @@
-//! Shapes as triangles: their own meshes, and the others cut up finely.
+//! Shapes as triangles: meshes as they are, other shapes finely tessellated.
 
 use std::f32::consts::{PI, TAU};
 
@@ -16,8 +16,8 @@ const AROUND: u32 = 128;
 /// Edges from pole to pole of a sphere.
 const FROM_POLE_TO_POLE: u32 = 64;
 
-/// A shape in the world: front faces are counter-clockwise seen from where its normals point. Without normals where its
-/// triangles are flat.
+/// A shape as triangles in world space: front faces are counter-clockwise seen from the side of the normals.
+/// Flat-shaded shapes have no vertex normals.
 ///
 /// # Errors
 /// Its mesh can no longer be read.
@@ -43,7 +43,7 @@ pub fn of_surface(surface: &Surface) -> Result<Mesh> {
             if *face_normals {
                 mesh.normals.clear();
             } else if mesh.normals.is_empty() {
-                // In the world, where the renderer computes them.
+                // Vertex normals are computed in world space, as the renderer does.
                 let normals = mesh.placed(&surface.to_world).normals;
                 let mut mesh = placed(mesh, &surface.to_world, surface.flip_normals);
                 let sign = if surface.flip_normals { -1.0 } else { 1.0 };
@@ -60,7 +60,7 @@ fn place(to_world: &Affine3A, p: [f32; 3]) -> Vec3 {
     to_world.transform_point3(Vec3::from_array(p))
 }
 
-/// A mesh under a map, inside out if `flipped`.
+/// A mesh transformed by a map, and turned inside out if `flipped`.
 fn placed(mut mesh: Mesh, to_world: &Affine3A, flipped: bool) -> Mesh {
     for p in &mut mesh.positions {
         *p = place(to_world, *p).to_array();
@@ -113,7 +113,7 @@ fn cube() -> Mesh {
     mesh
 }
 
-/// Cosine and sine of the angle of the `i`-th vertex around; the last is the first.
+/// Position on the unit circle of vertex `i` of [`AROUND`]; the last, `AROUND`, is the first again.
 fn around(i: u32) -> [f32; 2] {
     let (sin, cos) = ((i % AROUND) as f32 / AROUND as f32 * TAU).sin_cos();
     [cos, sin]
@@ -129,7 +129,7 @@ fn disk() -> Mesh {
     for i in 0..=AROUND {
         let [x, y] = around(i);
         mesh.positions.extend([[x, y, 0.0], [0.0; 3]]);
-        // The middle of a sector has the angle of the sector's.
+        // The centre vertex of a sector has the middle angle of the sector.
         mesh.uvs
             .extend([[1.0, share(i)], [0.0, share(i) + 0.5 / AROUND as f32]]);
     }

@@ -6,7 +6,7 @@ use crate::io::vdb::{self, Volume};
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
 use crate::scene::{DensityActivation, Scene};
 
-/// A grid, named as other programs call it, and its values.
+/// A grid and its values, under its usual name in other programs.
 #[derive(Debug, Clone)]
 pub struct Fog {
     pub name: String,
@@ -17,7 +17,7 @@ pub struct Fog {
 }
 
 impl Fog {
-    /// What a file holds of it.
+    /// The grid as it is written to a `.vdb`.
     pub fn volume(&self) -> Volume<'_> {
         Volume {
             name: &self.name,
@@ -30,8 +30,7 @@ impl Fog {
 }
 
 /// The grids of a scene with the values of `params`, and a sentence for each volume that is left out. The density of a
-/// radiance field is that which light meets, behind its activation; extinctions are those of the scene file, before
-/// `scale`.
+/// radiance field is its value after the activation; extinctions are those of the scene file, before `scale`.
 pub fn of_scene(scene: &Scene, params: &ParamSet) -> (Vec<Fog>, Vec<String>) {
     let (mut fogs, mut notes) = (Vec::new(), Vec::new());
     let grids: Vec<&Parameter> = params.parameters.iter().filter(|p| p.kind == Kind::Grid).collect();
@@ -44,7 +43,7 @@ pub fn of_scene(scene: &Scene, params: &ParamSet) -> (Vec<Fog>, Vec<String>) {
             ));
             continue;
         }
-        // The short name is enough where it means one grid.
+        // The short name suffices if no other grid has it.
         let short = vdb::usual_name(path);
         let is_alone = grids
             .iter()
@@ -79,7 +78,7 @@ pub fn of_scene(scene: &Scene, params: &ParamSet) -> (Vec<Fog>, Vec<String>) {
     (fogs, notes)
 }
 
-/// The density that light meets.
+/// The density after its activation.
 fn activated(activation: DensityActivation, x: f32) -> f32 {
     match activation {
         DensityActivation::Relu => x.max(0.0),

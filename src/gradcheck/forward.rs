@@ -31,13 +31,13 @@ pub const PATHS_AT_ONCE: u32 = 1 << 18;
 pub enum Motion {
     /// One entry of the parameter.
     Entry(Index),
-    /// A factor on all values of a channel, or of all; at one.
+    /// A factor on all values of one channel, or of all channels if None, differentiated where it is one.
     Scale(Option<usize>),
-    /// A translation of the whole grid along this direction, in edges of its unit cube, by central differences between
-    /// texels.
+    /// A translation of the whole grid along this direction, in edges of its unit cube; values change by their central
+    /// differences between texels.
     Shift([f64; 3]),
-    /// The speed of each entry, or, where there are as many numbers as channels, of the entries of each channel, or, where
-    /// there is one, of all.
+    /// The derivative of each entry by the scalar: one number for each entry, one for each channel, or one for all
+    /// entries.
     Along(Vec<f64>),
 }
 
@@ -55,8 +55,8 @@ pub struct Forward {
 /// The derivative of each entry of a parameter by the scalar.
 ///
 /// # Errors
-/// An entry outside the parameter, a channel that does not exist, a translation of something other than a grid, or numbers that
-/// are none of one for each entry, one for each channel, and one.
+/// An entry outside the parameter, a channel that does not exist, a translation of something other than a grid, or
+/// numbers whose count is not that of the entries, that of the channels, or one.
 pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f64>> {
     let (shape, values) = (parameter.shape, &parameter.values);
     match motion {
@@ -122,7 +122,8 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
 /// finite differences: the largest change of an entry, relative to the parameter's largest value.
 ///
 /// # Errors
-/// The walk does not read the parameter, or it moves points of paths, as attached path replay follows.
+/// The walk does not read the parameter, or the parameter moves points of paths as only attached path replay follows
+/// them.
 pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> anyhow::Result<Forward> {
     let largest = |of: &mut dyn Iterator<Item = f64>| of.fold(0.0, |m: f64, v| m.max(v.abs()));
     let values = setup.params.parameters[parameter].values.iter();
@@ -248,7 +249,7 @@ fn of_splats(setup: &Setup, scene: &SplatScene, parameter: usize, direction: &[f
     whole(slopes, &differences)
 }
 
-/// What a sample counts in its pixel: filters with negative lobes and meters weigh it.
+/// The radiance of a sample times its weight in its pixel, which is set by filters with negative lobes and by meters.
 fn weighed(radiance: [f64; 3], weight: f32) -> [f64; 3] {
     radiance.each(|x| x * f64::from(weight))
 }
@@ -263,7 +264,7 @@ fn whole(slopes: Vec<[f64; 3]>, differences: &[[f64; 3]]) -> Forward {
     }
 }
 
-/// Derivatives along some paths, one entry each.
+/// Derivatives of the radiances of some paths, one element a path.
 struct Piece {
     /// Positions of their pixels in the batch.
     places: Vec<u32>,

@@ -1,5 +1,6 @@
-//! Gradient checks of light tracing: the derivative by what bends light in f64 against finite differences with the same paths, and a
-//! device against the derivative in f64. Nothing is frozen: where filters are smooth, what arrives is.
+//! Gradient checks of light tracing: the derivative by a slab's heights or a cube's index of refraction in f64 against
+//! finite differences with the same paths, and a device against the derivative in f64. Frozen are only the pixels that a
+//! path is splatted onto: within these, filters are smooth.
 
 use anyhow::{Result, ensure};
 use rand_core::Rng;
@@ -25,33 +26,33 @@ use crate::transport::rays::pixel::linear_weight;
 use crate::transport::rays::random::{Counter, random_uniform};
 use crate::transport::rays::sampler::WALK;
 
-/// The largest step of the differences, in units of a slab's thickness, or of a tenth of the index outside. Shares of a pixel's width
-/// of landing places are what is to be small.
+/// The largest step of the differences, in units of a slab's thickness, or of ten times the index outside of a cube,
+/// which is one. It is small so that landing places move by small parts of a pixel's width.
 const STEP: f64 = 1e-7;
 
-/// Halvings of the step.
+/// Number of steps, each half the one before.
 const LEVELS: usize = 3;
 
 /// Rows of the light that a thread takes at a time.
 const ROWS: u32 = 8;
 
-/// The objective: a weighted mean of pixels.
+/// The objective: a weighted mean of the pixels of all films.
 #[derive(Debug)]
 pub struct LightObjective<'a> {
     setup: &'a Setup,
     scene: &'a LightScene,
-    /// The heights or the index of the scene.
+    /// The heights of the scene's slab, or the coefficients of its cube's index of refraction.
     pub values: Vec<f64>,
 }
 
-/// Either optic.
+/// The optic that bends light: a slab or a cube.
 #[derive(Debug, Clone, Copy)]
 enum Either<'a, N> {
     Slab(SlabOptic<'a, N>),
     Cube(CubeOptic<'a, Index<'a, N>>),
 }
 
-/// A path through either.
+/// A path through a slab or a cube, as its adjoint needs it.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::large_enum_variant, reason = "one is kept for as long as a path is followed")]
 enum Trace<N> {
@@ -99,13 +100,13 @@ struct Path<'a> {
     first: u32,
     place: [f32; 2],
     color: [f64; 3],
-    /// The pixels that it is splatted onto, first and number along both axes, wherever it moves; None for those around it.
-    /// A filter's end is a corner, which a step must not pass.
+    /// The pixels that the path is splatted onto, first and number along both axes, wherever it lands; None for those
+    /// around its landing place. At the end of its support a filter has a corner, which a step must not pass.
     frozen: Option<[(i32, usize); 2]>,
 }
 
 impl Path<'_> {
-    /// Shares of the pixels along both axes around a place.
+    /// The filter's weights, along both axes, of the pixels that a path landing at `place` is splatted onto.
     fn taps<N: Number>(&self, place: [N; 2]) -> [Taps<N, MAX_TAPS>; 2] {
         let around = self.support(place.map(|x| x.value()));
         [0, 1].map(|a| taps_of(self.film.filter, place[a], self.frozen.unwrap_or(around)[a]))
@@ -131,7 +132,7 @@ impl<'a> LightObjective<'a> {
         self.setup.batch.pixels()
     }
 
-    /// Calls `work` with the paths of some rows of a view's light, threads at once; results are in order.
+    /// Calls `work` with the paths of some rows of a view's light, in parallel; results are in order.
     fn in_rows<T: Send>(&self, work: impl Fn(&mut dyn Iterator<Item = Path<'a>>) -> T + Sync) -> Vec<T> {
         let mut all = Vec::new();
         for (slot, &sensor) in self.setup.batch.table.sensors.iter().enumerate() {
@@ -184,7 +185,7 @@ impl<'a> LightObjective<'a> {
         })
     }
 
-    /// The values as optics look them up: those of a cube with their border.
+    /// The values in the layout in which optics look them up: those of a cube padded by a border.
     fn prepared<N: Copy>(&self, values: &[N]) -> Vec<N> {
         match self.scene.has_cube() {
             true => pad(values, self.scene.size),
@@ -192,7 +193,7 @@ impl<'a> LightObjective<'a> {
         }
     }
 
-    /// The entry that each prepared one stands for.
+    /// For each prepared value the entry of the parameter that it is a copy of.
     fn entries(&self) -> Vec<usize> {
         match self.scene.has_cube() {
             true => border(self.scene.size).collect(),
@@ -220,7 +221,7 @@ impl<'a> LightObjective<'a> {
         }
     }
 
-    /// Calls `splat` with each pixel that a path arrives in, its share of the path and the share's factor.
+    /// Calls `splat` with each pixel that a path is splatted onto, and the share of the path's light that the pixel gets.
     fn splat<N: Number + Sync>(&self, prepared: &[N], path: &Path<'_>, mut splat: impl FnMut(usize, N)) {
         let optic = self.optic(prepared, path.beam);
         let Some(arrival) = optic.follow(&path.beam.screen, &path.film, path.place) else {
@@ -270,7 +271,7 @@ impl<'a> LightObjective<'a> {
         (0..self.pixels()).map(of).collect()
     }
 
-    /// The objective with these prepared values and weights along some paths.
+    /// The part of the objective that some paths add, for these prepared values and weights of pixels.
     fn sum<'p>(&self, prepared: &[f64], weights: &[[f64; 3]], paths: impl Iterator<Item = Path<'p>>) -> f64 {
         let mut sum = 0.0;
         for path in paths {
@@ -304,7 +305,7 @@ impl<'a> LightObjective<'a> {
         })
     }
 
-    /// Sends the derivatives of a path's share of the objective to the prepared values.
+    /// Sends the derivatives of a path's part of the objective by the prepared values.
     fn path_adjoint(&self, prepared: &[f64], path: &Path<'_>, weights: &[[f64; 3]], send: impl FnMut(usize, &[f64])) {
         let optic = self.optic(prepared, path.beam);
         let screen = &path.beam.screen;
@@ -328,7 +329,7 @@ impl<'a> LightObjective<'a> {
         optic.send(screen, &path.film, trace, (by_film, by_weight), send);
     }
 
-    /// The paths that meet an entry, splatted onto the pixels that are around them now.
+    /// The paths that depend on an entry, frozen to the pixels around their present landing places.
     fn near(&self, flat: usize) -> Vec<Path<'a>> {
         let (prepared, entries) = (self.prepared(&self.values), self.entries());
         let found = self.in_rows(|paths| {
@@ -362,7 +363,7 @@ fn pixel_of(path: &Path<'_>, [x, y]: [i32; 2]) -> Option<usize> {
 /// Checks the f64 walk, and `device` if given.
 ///
 /// # Errors
-/// A parameter other than what bends light, an index outside of it, or the device fails.
+/// A parameter other than the heights or indices, an index outside of it, or the device fails.
 pub fn check(setup: &Setup, scene: &LightScene, device: Option<&mut dyn Device>, options: &Options) -> Result<Outcome> {
     let described = &setup.params.parameters[scene.parameter];
     ensure!(
@@ -389,9 +390,9 @@ pub fn check(setup: &Setup, scene: &LightScene, device: Option<&mut dyn Device>,
         .iter()
         .map(|&(flat, _)| difference(&objective, flat, step, &weights))
         .collect();
-    // The mean of all pixels hardly depends on the index, since light that is bent elsewhere arrives all the same: what rounds
-    // is judged beside the derivatives of weighted means. In f32 a path arrives within some 1e-4 of a pixel, and its slopes
-    // are right to as much: small entries are sums of large terms of both signs.
+    // The mean of all pixels hardly depends on a cube's index, since light that is bent away from one pixel arrives at
+    // another: its errors are relative to the largest derivative under any weighting. In f32 landing places are right to
+    // some 1e-4 of a pixel, and filter slopes to as much, while small entries are sums of large terms of both signs.
     let beside = match scene.has_cube() {
         true => {
             let all = adjoints.iter().flat_map(|(_, gradient)| gradient);
@@ -440,7 +441,7 @@ pub fn check(setup: &Setup, scene: &LightScene, device: Option<&mut dyn Device>,
     })
 }
 
-/// Entries to check: those asked for, or random ones that light passes.
+/// Entries to check: those asked for, or random ones of nonzero gradient.
 fn choose(
     setup: &Setup,
     gradient: &[f64],
@@ -483,7 +484,7 @@ fn difference(objective: &LightObjective<'_>, flat: usize, step: f64, weights: &
         moved[flat] += h;
         objective.prepared(&moved)
     };
-    // Path by path, so that rounding is that of a path's share and not of the sum.
+    // Differences are taken path by path: rounding is then relative to a path's part of the objective and not to the sum.
     let at = |level: usize| {
         let h = step / f64::from(1 << level);
         let (above, below) = (moved(h), moved(-h));

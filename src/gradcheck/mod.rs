@@ -29,7 +29,7 @@ use field::objective::{Adjoint, FieldObjective};
 use field::views::CheckedViews;
 use report::{LossReport, ParameterReport, Report, Row};
 
-/// Larger batches are thinned to randomly drawn pixels. Paths through media have a lower limit, as they take longer.
+/// Rays of a batch at most: of larger ones, pixels are drawn at random. Paths have a lower limit, as they take longer.
 const MOST_RAYS: u32 = 1 << 18;
 const MOST_PATHS: u32 = 1 << 15;
 
@@ -44,7 +44,7 @@ pub enum Weighting {
 }
 
 impl Weighting {
-    /// The seed of [`Loss::Linear`].
+    /// The seed of [`Loss::Linear`]: 0 for weights of one, an odd number for random ones.
     pub fn seed(self, seed: u64) -> u32 {
         match self {
             Self::Mean => 0,
@@ -103,7 +103,7 @@ impl Default for Options {
     }
 }
 
-/// A prepared scene, as the oracle and the device receive it.
+/// A prepared scene, as the f64 walk (the oracle) and the device receive it.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub resident: Resident,
@@ -190,7 +190,8 @@ impl Setup {
     }
 }
 
-/// The heights of a scene that displace meshes and that no run changes, by which there are no derivatives.
+/// Paths of the textures of heights that displace meshes and are not optimised: there are no derivatives by these. An
+/// error if `wanted` names one.
 fn still<'a>(scene: &'a Scene, params: &ParamSet, wanted: &[String]) -> anyhow::Result<Vec<&'a str>> {
     let heights = scene.visit().into_iter();
     let heights =
@@ -205,8 +206,8 @@ fn still<'a>(scene: &'a Scene, params: &ParamSet, wanted: &[String]) -> anyhow::
     }
 }
 
-/// Indices of the parameters at `paths`, or of the tuned ones, or of all but those that turn mirrors, which have no
-/// derivatives.
+/// Indices of the parameters at `paths`, or of the tuned ones, or of all but those in `turning`, whose derivatives do not
+/// exist. An error if `paths` names one of `turning`.
 fn checked_parameters(params: &ParamSet, paths: &[String], turning: &[&str]) -> anyhow::Result<Vec<usize>> {
     let all = &params.parameters;
     let turns = |path: &&String| {
@@ -453,13 +454,13 @@ fn check_field(setup: &Setup, device: Option<&mut dyn Device>, options: &Options
     })
 }
 
-/// The place of a parameter among those that are checked.
+/// The index of a parameter in [`Setup::checked`].
 fn place_among(setup: &Setup, parameter: usize) -> usize {
     let place = setup.checked.iter().position(|&checked| checked == parameter);
     place.expect("only what is checked is compared")
 }
 
-/// Judges the gradient of one parameter under one weighting, the `w`-th.
+/// Judges the gradient of one parameter of a field under the `w`-th weighting.
 pub fn compare(
     setup: &Setup,
     checked: &Differences,

@@ -15,7 +15,7 @@ use crate::params::Parameter;
 
 /// Relative errors are taken against at least this fraction of the parameter's largest gradient.
 pub(super) const FLOOR: f64 = 1e-3;
-/// The same of a device's gradient along paths, in which rounded terms of both signs cancel.
+/// The same for a device's gradient of paths, splats or traced light, in which rounded terms of both signs cancel.
 pub(super) const DEVICE_FLOOR: f64 = 10.0 * FLOOR;
 
 /// The result for one entry.
@@ -45,7 +45,7 @@ impl Verdict {
     }
 }
 
-/// |a - b| / max(|b|, 10⁻³ · largest): 0 if both are zero, infinite if only the denominator is or `a` is no number.
+/// |a - b| / max(|b|, 10⁻³ · largest); 0 if a = b, infinite if only the denominator is zero or `a` is NaN.
 pub fn relative_error(a: f64, b: f64, largest: f64) -> f64 {
     let difference = (a - b).abs();
     if difference == 0.0 {
@@ -55,7 +55,7 @@ pub fn relative_error(a: f64, b: f64, largest: f64) -> f64 {
     if error.is_nan() { f64::INFINITY } else { error }
 }
 
-/// The largest error of a whole gradient.
+/// The largest relative error over all entries of a gradient.
 pub fn worst_error(found: &[f32], expected: &[f64], largest: f64) -> f64 {
     let errors = found
         .iter()
@@ -93,8 +93,8 @@ pub struct DeviceCell {
 }
 
 impl DeviceCell {
-    /// Judges a device's gradient along paths through media against `prb`; entries below [`DEVICE_FLOOR`] of the largest
-    /// gradient are judged relative to that.
+    /// Judges an entry of a device's gradient of paths, splats or traced light against `prb`; errors of entries below
+    /// [`DEVICE_FLOOR`] of the largest gradient are relative to that.
     pub(super) fn judge(found: f64, prb: f64, largest: f64, tolerance: f64) -> Self {
         let error = relative_error(found, prb, DEVICE_FLOOR / FLOOR * largest);
         let verdict = if error <= tolerance {
@@ -186,9 +186,10 @@ pub struct ParameterReport {
 }
 
 impl ParameterReport {
-    /// Judges the gradient of a parameter of paths or splats under the `w`-th weighting, and a device's if given. Entries
-    /// are flat indices, each with the reason why it was chosen and its difference. Errors, and those of the device, are
-    /// measured beside the largest derivative, or beside those given with the gradient where they are larger.
+    /// Judges the gradient of a parameter of paths, splats or traced light under the `w`-th weighting, and a device's if
+    /// given. Entries are flat indices, each with the reason why it was chosen and its difference. The floor of relative
+    /// errors is a part of the largest derivative, but at least of `beside[0]` for the f64 walk and of `beside[1]` for a
+    /// device.
     pub(super) fn judge<'a>(
         parameter: &Parameter,
         (w, weighting): (usize, Weighting),
@@ -216,7 +217,7 @@ impl ParameterReport {
     }
 }
 
-/// Values of a loss.
+/// The value of the objective under one weighting.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct LossReport {
     pub weighting: Weighting,
@@ -244,7 +245,8 @@ pub struct Report {
     /// Differential tracking against free flight, for each extinction, if the scene uses it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tracking: Vec<TrackingReport>,
-    /// Path replay beside differences of images drawn anew, for what moves.
+    /// Path replay beside differences of images rendered with new random numbers, for parameters that move surfaces or
+    /// bend paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fresh: Vec<FreshReport>,
 }

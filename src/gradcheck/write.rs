@@ -8,7 +8,8 @@ use crate::io::{self, IoError, atomic, npy};
 use crate::transport::rays::pixel::linear_weight;
 
 /// Writes `loss.json`, and a gradient for each checked parameter: `<path>.npy` for the mean, `random/<path>.npy` for
-/// random weights, whose values are in `random/weights.npy` as [pixel][channel]. Arrays are f64, `[z][y][x][channel]`.
+/// random weights, which are themselves in `random/weights.npy` as `[pixel][channel]`. Gradients are f64,
+/// `[z][y][x][channel]`, weights f32.
 ///
 /// # Errors
 /// A file or folder cannot be written.

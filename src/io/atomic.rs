@@ -28,10 +28,10 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, |out| out.write_all(bytes))
 }
 
-/// Whether a file could be written at `path` now, so that hours of work do not end at a folder that takes none.
+/// Checks that a file can be written at `path`, so that a long run does not fail only when it writes its result.
 ///
 /// # Errors
-/// As [`write()`], which would fail.
+/// Those with which [`write()`] would fail.
 pub fn check(path: &Path) -> Result<()> {
     fill_temporary(path, |_| Ok(())).map_err(|e| unwritten(path, &e))?;
     Ok(())
@@ -285,7 +285,7 @@ mod tests {
         assert!(write_bytes(folder.path(), b"x").is_err());
     }
 
-    /// More values than are converted at a time, also a few more.
+    /// Counts around 2¹⁴, the number of values converted at a time, and more than twice as many.
     #[test]
     fn long_arrays_are_written_and_read_in_parts() {
         for count in [0, 1, (1 << 14) - 1, 1 << 14, 40_000] {
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// The file is there once what stands for it is dropped; that it cannot be put in its place is told in the end.
+    /// Dropping a [`Pending`] waits for its file; `finish` returns the error if the file cannot be renamed into place.
     #[test]
     fn a_pending_file_is_waited_for() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -27,7 +27,8 @@ const MAX_BYTES: u64 = 2 << 30;
 /// Decoded size accepted for a file of any length, so that highly compressible images of usual sizes can be read.
 const FREE_BYTES: u64 = 256 << 20;
 
-/// Above that, the largest ratio of decoded bytes to file bytes: deflate's best ratio, with one float per byte.
+/// Above [`FREE_BYTES`], the largest ratio of decoded bytes to file bytes: deflate's best ratio, with one float per
+/// byte.
 const MAX_BYTES_PER_BYTE: u64 = 4 * 1032;
 
 /// The largest number of pixels per file byte: one-bit pixels under deflate's best ratio.
@@ -76,7 +77,7 @@ pub fn header(path: &Path) -> Result<ImageHeader> {
     }
 }
 
-/// What the values of an image are, which its format tells.
+/// The encoding of an image's values, which follows from its file format.
 ///
 /// # Errors
 /// As [`header`], if the content is of no known format.
@@ -85,8 +86,8 @@ pub fn encoding(path: &Path) -> Result<Encoding> {
     Ok(format.encoding())
 }
 
-/// Reads an image as 32-bit floats: of an EXR its light, of a PNG (8 or 16 bit, palette, grey), JPEG, BMP or TGA its
-/// coded values scaled to [0, 1]. Grey stays one channel unless there is alpha.
+/// Reads an image as 32-bit floats: linear values from an EXR, sRGB-coded values scaled to [0, 1] from a PNG (8 or 16
+/// bit, palette, grey), JPEG, BMP or TGA. Grey stays one channel unless there is alpha.
 ///
 /// # Errors
 /// As [`header`]; also if the pixels are truncated or damaged. Values that are not finite are not an error.
@@ -137,7 +138,7 @@ pub fn write_png(path: &Path, image: &Image) -> Result<()> {
     atomic::write_bytes(path, &png_bytes(image))
 }
 
-/// Likewise as 16-bit PNG.
+/// Writes values that are already coded as 16-bit PNG: clamped to [0, 1] and rounded.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -152,7 +153,7 @@ pub fn write_deep_png(path: &Path, image: &Image) -> Result<()> {
     atomic::write_bytes(path, &coded_png(image, &bytes, color))
 }
 
-/// The bytes of a PNG of 8 bits.
+/// The bytes of an 8-bit PNG of values that are already coded: clamped to [0, 1] and rounded.
 pub fn png_bytes(image: &Image) -> Vec<u8> {
     let color = match image.channels {
         1 => ExtendedColorType::L8,
@@ -167,7 +168,7 @@ pub fn png_bytes(image: &Image) -> Vec<u8> {
     coded_png(image, &bytes, color)
 }
 
-/// The bytes of a PNG of these bytes of pixels.
+/// Encodes an image's pixels, given as `bytes` (16-bit values in native byte order), as a PNG.
 fn coded_png(image: &Image, bytes: &[u8], color: ExtendedColorType) -> Vec<u8> {
     let mut out = Vec::new();
     let written = PngEncoder::new(&mut out).write_image(bytes, image.width as u32, image.height as u32, color);
@@ -282,7 +283,7 @@ fn to_floats(decoded: DynamicImage) -> Image {
         DynamicImage::ImageLuma16(image) => sixteen(image.into_raw()),
         DynamicImage::ImageRgb16(image) => sixteen(image.into_raw()),
         DynamicImage::ImageRgba16(image) => sixteen(image.into_raw()),
-        // The decoders know no other but grey with alpha.
+        // The only other type that the decoders return is grey with alpha.
         grey_alpha => sixteen(grey_alpha.into_rgba16().into_raw()),
     };
     Image {
@@ -297,7 +298,7 @@ fn to_floats(decoded: DynamicImage) -> Image {
 mod tests {
     use super::*;
 
-    /// Values that 8 bits would not tell apart come back, in the order of the bytes that PNG has.
+    /// Values that need 16 bits survive a round trip, in PNG's byte order.
     #[test]
     fn sixteen_bits_keep_what_eight_lose() {
         let folder = tempfile::tempdir().expect("a temporary folder");

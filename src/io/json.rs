@@ -80,7 +80,8 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), value);
     }
 
-    /// A part that fills the line stays on it; by one more it is broken, its own parts as far as they must.
+    /// A value that exactly fills the line stays on it; with one more character it is broken, and its parts only if
+    /// they are too long.
     #[test]
     fn lines_are_filled_to_their_width() {
         let text = |n: usize| "x".repeat(n);

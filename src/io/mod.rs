@@ -161,7 +161,7 @@ impl Image {
     }
 }
 
-/// All of a file, or of a stream that ends: what goes on beyond `most` bytes, as some devices do, is refused.
+/// Reads all bytes of a file or stream; more than `most` bytes, as from an endless device, are an error.
 ///
 /// # Errors
 /// It cannot be read, or is longer.
@@ -259,8 +259,8 @@ mod tests {
         assert_eq!(checked_len([2, 3, 4], 5, 4, 479), None);
     }
 
-    /// Four boxes of 2 × 2 pixels, of which the second row is as far down as the boxes are high; a box that is partly
-    /// transparent has its colour by alpha, however little there is of it.
+    /// A 4 × 4 image has boxes of 2 × 2 pixels, row by row; a partly transparent box has the alpha-weighted mean
+    /// colour, however small its alpha.
     #[test]
     fn boxes_lie_row_by_row() {
         let image = Image {

@@ -1,4 +1,4 @@
-//! Names of files as a scene file has them.
+//! Paths as scene files state them: relative to the scene's folder.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! XML documents as trees of elements, read with bounds.
+//! XML documents as trees of elements, read with limits on size and nesting.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ pub fn read(path: &Path) -> Result<Element, Mistake> {
     parse(&text)
 }
 
-/// A document of an element, one element a line.
+/// The text of an XML document with this root, one element a line.
 pub fn text(root: &Element) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
     write(root, 0, &mut out);
@@ -138,7 +138,7 @@ fn parse(text: &str) -> Result<Element, Mistake> {
     }
 }
 
-/// Hands a complete element to the one around it; the first without one is the root.
+/// Adds a complete element to its parent; the first element without a parent is the root.
 fn close(done: Element, open: &mut [Element], root: &mut Option<Element>) {
     match open.last_mut() {
         Some(parent) => parent.children.push(done),

@@ -13,9 +13,9 @@ pub enum Loss {
     RelativeL2,
     /// ln(1 + |x - r|)
     LogL1,
-    /// (x / m - r / m')², m and m' being the means of all pixels and channels of render and reference, both held fixed
+    /// (x / m - r / m')², m and m' being the means over all pixels and channels of render and reference, both detached
     NormalizedL2,
-    /// (a x - b r)²: what [`Self::NormalizedL2`] becomes where the means are known.
+    /// (a x - b r)² with a = `image` and b = `reference`: replaces [`Self::NormalizedL2`] once the means are known.
     ScaledL2 { image: f32, reference: f32 },
     /// w x with a fixed weight w per pixel and channel, for gradient checks: one for `seed` 0, else uniform in [-1,
     /// 1).

@@ -60,7 +60,8 @@ mod tests {
         }
     }
 
-    /// Borders of cells 0.00145 before and 0.00155 behind a centre: within two slacks of it, but not within one.
+    /// Borders of cells 0.00145 texels behind a texel's centre and 0.00155 before one: within two slacks of it, but not
+    /// within one.
     #[test]
     fn the_slack_is_a_thousandth_of_a_texel() {
         assert_eq!(reachable(3343, 20000, 20003).0, 3343, "from 3343.00145");

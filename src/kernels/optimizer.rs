@@ -36,7 +36,7 @@ impl Optimizer {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepRule {
     pub optimizer: Optimizer,
-    /// Learning rate times the schedule's factor and Adam's first bias correction.
+    /// Learning rate times the schedule's factor; of Adam also times 1 / (1 - beta_1^t).
     pub rate: f32,
     /// Adam: 1 / (1 - beta_2^t), else 1.
     pub second_correction: f32,
@@ -44,7 +44,7 @@ pub struct StepRule {
 }
 
 impl StepRule {
-    /// The rule of step `count`, counted from 1 since the moments were zero.
+    /// The rule of step t = `count`, counted from 1 since the moments were zero.
     pub fn new(optimizer: Optimizer, learning_rate: f32, count: u32, bounds: [f32; 2]) -> Self {
         let (rate, second_correction) = match optimizer {
             Optimizer::Adam { beta_1, beta_2, .. } => {

@@ -1,8 +1,8 @@
 //! Penalties on a grid and their gradients.
 
-/// The penalties.
 use crate::each::EachEntry;
 
+/// The penalties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Penalty {
     /// Mean over texels and channels of sqrt(dx² + dy² + dz² + e²) - e of forward differences, e = [`TV_EPSILON`].
@@ -11,7 +11,7 @@ pub enum Penalty {
     Sparsity,
 }
 
-/// Smooths the total variation's norm at zero.
+/// Rounds the norm in the total variation at zero, where it would have a corner.
 pub const TV_EPSILON: f32 = 1e-3;
 
 /// The total variation at one texel and channel, from its value and its three forward neighbours (the texel itself

@@ -2,18 +2,20 @@
 
 use rayon::prelude::*;
 
-/// Rows that a thread solves at once; fewer would cost more to hand out than to solve.
+/// Least number of slabs along an axis that rayon gives a thread at once; to schedule fewer costs more than to solve them.
 const ROWS: usize = 64;
 
-/// λ that spreads a step over `share` of the longer side: the solution for a single impulse falls by e in √λ texels.
+/// λ that smooths a step over `share` of the longest side: the response to a single impulse falls by a factor e in √λ
+/// texels.
 pub fn lambda(size: [usize; 3], share: f32) -> f64 {
     let longest = size.iter().max().copied().unwrap_or(1);
     (f64::from(share) * longest as f64).powi(2)
 }
 
-/// With `channels` values a texel, x fastest, solves (I + λLₓ)(I + λL_y)(I + λL_z) x = `data` in place, L being the negative second differences along an axis with
-/// free ends. The product is symmetric, leaves constants as they are, and costs a pass an axis whatever λ is, where
-/// I + λ(Lₓ + L_y + L_z) takes a sparse factorisation (Nicolet2021, eq. 6 and section 3.3).
+/// Solves (I + λLₓ)(I + λL_y)(I + λL_z) x = `data` in place, L being the negative second difference along an axis with free
+/// ends. A texel has `channels` values, and x varies fastest. The product is symmetric, leaves constants as they are, and
+/// costs one pass an axis for any λ; I + λ(Lₓ + L_y + L_z) would take a sparse factorisation (Nicolet2021, eq. 6 and
+/// section 3.3).
 pub fn smooth(data: &mut [f32], size: [usize; 3], channels: usize, lambda: f64) {
     let mut inner = channels;
     for count in size {
@@ -27,9 +29,9 @@ pub fn smooth(data: &mut [f32], size: [usize; 3], channels: usize, lambda: f64) 
     }
 }
 
-/// I + λL along one axis, factored into two bidiagonal matrices.
+/// The tridiagonal matrix I + λL along one axis, factored into two bidiagonal ones.
 struct Line {
-    /// λ over the pivot of each row: what the row takes of its neighbour on either side.
+    /// λ over the pivot of each row: the factor on the neighbouring entry, in elimination as in substitution.
     shares: Vec<f32>,
     /// One over the pivot of each row.
     scales: Vec<f32>,
@@ -112,7 +114,7 @@ mod tests {
         }
     }
 
-    /// What is the same everywhere stays, and an impulse loses nothing: the columns of the inverse add up to 1.
+    /// Constants stay as they are, and the sum of an impulse's entries stays 1: the columns of the inverse add up to 1.
     #[test]
     fn constants_and_sums_are_kept() {
         let mut constant = vec![2.5; ENTRIES];
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!([sum(0), sum(2)], [0.0; 2]);
     }
 
-    /// An impulse falls by e over the share of the longer side.
+    /// An impulse falls by a factor e over the given share of the longest side.
     #[test]
     fn the_share_of_the_side_is_how_far_an_impulse_reaches() {
         let size = [401, 1, 1];

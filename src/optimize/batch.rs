@@ -63,7 +63,7 @@ impl Batches {
         }
     }
 
-    /// The batch of the most pixels.
+    /// The batch of the most pixels of all iterations.
     pub fn largest(&self) -> Batch {
         match self.rule {
             BatchRule::AllViews | BatchRule::Rays(_) => self.whole.clone(),

@@ -1,5 +1,5 @@
-//! Refined cameras: the similarity that takes them as they were to what they have become, how far they are from it, and
-//! held-out cameras refined in turn.
+//! Refined cameras: the similarity from the original to the refined ones, the distances that it leaves between both, and
+//! the refinement of held-out cameras.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,13 +22,13 @@ use crate::transport::rays::random::{Pass, pass_key};
 /// Rays of an iteration that refines held-out cameras.
 const RAYS: u32 = 8192;
 
-/// Steps by which a similarity that is near is found.
+/// Gauss-Newton steps of [`Similarity::by_sight`], which begins near its solution.
 const SIGHT_STEPS: usize = 8;
 
-/// A camera's axes and its place.
+/// A camera's axes, one a column, and its place, both in the world.
 type Pose = (DMat3, DVec3);
 
-/// A rotation, a scale and a shift.
+/// The map x → scale · rotation · x + shift.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Similarity {
     rotation: DMat3,
@@ -37,8 +37,8 @@ pub struct Similarity {
 }
 
 impl Similarity {
-    /// The similarity that takes cameras `from` as near as possible to cameras `to`: it turns places about their means and
-    /// axes alike, in least squares, places counted in their spread (Horn1987, with axes besides).
+    /// The similarity that takes cameras `from` as near as possible to cameras `to`, in least squares over their axes and
+    /// over their places about the mean in units of their spread (Horn1987, with the axes besides).
     pub fn between(from: &[Pose], to: &[Pose]) -> Self {
         let count = from.len().max(1) as f64;
         let mean = |poses: &[Pose]| poses.iter().map(|(_, place)| *place).sum::<DVec3>() / count;
@@ -68,9 +68,9 @@ impl Similarity {
         }
     }
 
-    /// This similarity, changed so that cameras `to` see `points`, taken along, as nearly as possible where cameras `from` see
-    /// them: in least squares on image planes at a distance of one, by steps of Gauss and Newton. How far cameras are off does
-    /// not tell that, as a camera that is turned and moved may see nearly the same.
+    /// This similarity, changed so that cameras `to` see the transformed `points`, as nearly as possible, where cameras
+    /// `from` see `points`: in least squares on image planes at a distance of one, by Gauss-Newton steps. Distances
+    /// between cameras do not determine it, since a camera that is both turned and moved may see nearly the same.
     fn by_sight(mut self, from: &[Pose], to: &[Pose], points: &[DVec3]) -> Self {
         for _ in 0..SIGHT_STEPS {
             let (mut matrix, mut right) = ([[0.0; 7]; 7], [0.0; 7]);
@@ -107,7 +107,7 @@ impl Similarity {
         self
     }
 
-    /// A camera, taken along.
+    /// Transforms a camera: its axes are rotated, its place is mapped.
     pub fn apply(&self, (axes, place): &Pose) -> Pose {
         (
             self.rotation * *axes,
@@ -116,13 +116,13 @@ impl Similarity {
     }
 }
 
-/// Where a camera sees a point, on a plane at a distance of one; None of points that are not clearly ahead.
+/// The image of a point on a plane at a distance of one from a camera; None for points that are not clearly ahead.
 fn sight((axes, place): &Pose, point: DVec3) -> Option<(f64, f64)> {
     let seen = axes.transpose() * (point - *place);
     (seen.z > 0.1 * seen.length()).then(|| (seen.x / seen.z, seen.y / seen.z))
 }
 
-/// The solution of a system with a symmetric matrix, by elimination; None where it does not tell all unknowns.
+/// The solution of a system with a symmetric matrix, by elimination; None if the matrix is singular.
 fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> Option<[f64; N]> {
     let largest = (0..N).fold(0.0, |most: f64, i| most.max(matrix[i][i]));
     for i in 0..N {
@@ -151,8 +151,8 @@ fn outer(a: DVec3, b: DVec3) -> DMat3 {
     DMat3::from_cols(a * b.x, a * b.y, a * b.z)
 }
 
-/// The rotation R of which the trace of Rᵀ M is largest: that of the quaternion which is the eigenvector of the largest
-/// eigenvalue of a symmetric matrix of four rows (Horn1987).
+/// The rotation R for which the trace of Rᵀ M is largest: its quaternion is the eigenvector of the largest eigenvalue of
+/// a symmetric 4 × 4 matrix (Horn1987).
 fn nearest_rotation(m: DMat3) -> DMat3 {
     let at = |row: usize, column: usize| m.col(column)[row];
     let (xx, yy, zz) = (at(0, 0), at(1, 1), at(2, 2));
@@ -164,7 +164,8 @@ fn nearest_rotation(m: DMat3) -> DMat3 {
         [y, xy, yy - xx - zz, yz],
         [z, xz, yz, zz - xx - yy],
     ];
-    // Squared again and again, a matrix without negative eigenvalues becomes its largest eigenvector's.
+    // Shifted, the matrix has no negative eigenvalues; squared repeatedly, it converges to v vᵀ, v being its dominant
+    // eigenvector.
     let shift: f64 = matrix.as_flattened().iter().map(|x| x.abs()).sum();
     (0..4).for_each(|i| matrix[i][i] += shift);
     for _ in 0..60 {
@@ -187,14 +188,14 @@ fn nearest_rotation(m: DMat3) -> DMat3 {
     DMat3::from_quat(DQuat::from_xyzw(x, y, z, w).normalize())
 }
 
-/// How far cameras are from where they were, or from where the scene says that they stand in truth, the similarity between
-/// both taken out.
+/// Distances of cameras from where they were, or from the true poses if the scene states them, after the similarity
+/// between both has been taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Distances {
     /// Mean and largest angle in degrees.
     pub mean_degrees: f64,
     pub largest_degrees: f64,
-    /// Mean and largest distance, in percent of the mean distance of cameras from the field.
+    /// Mean and largest distance, in percent of the cameras' mean distance from the field's centre.
     pub mean_percent: f64,
     pub largest_percent: f64,
 }
@@ -221,15 +222,15 @@ impl Distances {
     }
 }
 
-/// What has become of the training cameras.
+/// How far the training cameras have moved.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Refined {
-    /// Whether the scene says where cameras stand in truth; else they are compared with where the file has them.
+    /// Whether the scene states the true poses; else cameras are compared with the poses of its file.
     pub against_truth: bool,
-    /// At the beginning, if that is not what they are compared with, and in the end.
+    /// Distances of the file's poses, if there are true ones to compare them with, and of the refined poses.
     pub before: Option<Distances>,
     pub after: Distances,
-    /// The scale of the similarity that was taken out, and its angle in degrees.
+    /// The scale of the similarity that held-out cameras are moved by, and its angle in degrees.
     pub scale: f64,
     pub degrees: f64,
     #[serde(skip)]
@@ -237,7 +238,7 @@ pub struct Refined {
 }
 
 impl Refined {
-    /// Compares the training cameras of a device with those of the scene; None where no cameras are refined.
+    /// Compares the training cameras of a device with those of the scene; None if no poses are optimised.
     pub fn of(scene: &Scene, training: &[u32], device: &dyn Device) -> Option<Self> {
         let tuned = |p: &crate::params::Parameter| p.quantity == Quantity::Pose && p.tuning.is_some();
         if !device.params().parameters.iter().any(tuned) {
@@ -259,7 +260,7 @@ impl Refined {
         let corners: Vec<DVec3> = corners.collect();
         let unit = truth.iter().map(|(_, place)| (*place - center).length()).sum::<f64>() / truth.len().max(1) as f64;
         let mut similarity = Similarity::between(&truth, &found);
-        // What cameras in the field's cube see of its corners is not what their photographs show.
+        // Cameras inside of the field's cube do not photograph its corners.
         if !truth.iter().any(|(_, place)| is_within(to_world, place.as_vec3a())) {
             similarity = similarity.by_sight(&truth, &found, &corners);
         }
@@ -275,7 +276,7 @@ impl Refined {
         })
     }
 
-    /// The record of a camera that was not refined, taken along.
+    /// The record of a camera that was not refined, moved by the similarity; clip distances are scaled.
     pub fn take_along(&self, record: &SensorRecord) -> SensorRecord {
         let (axes, place) = self.similarity.apply(&pose_of(record));
         let to_world = Affine3A {
@@ -290,7 +291,7 @@ impl Refined {
         }
     }
 
-    /// One line.
+    /// The distances as one line for the terminal.
     pub fn text(&self) -> String {
         let one = |of: &Distances| {
             format!(
@@ -324,8 +325,8 @@ fn pose_of(record: &SensorRecord) -> Pose {
     (axes(record), place(record).as_dvec3())
 }
 
-/// Refines the held-out cameras while everything else stays as a device has it, from where `records` have them. The device
-/// then holds the scene anew, with these cameras.
+/// Refines the poses of the held-out cameras, beginning with those of `records`, with everything else fixed as the device
+/// has it. The device then holds the scene anew, with these cameras.
 ///
 /// # Errors
 /// The device's, or a photograph that cannot be read.
@@ -383,7 +384,7 @@ pub fn refine_held_out(
         if stop.load(Ordering::SeqCst) {
             break;
         }
-        // Behind the random numbers of the run.
+        // Iteration numbers after those of the run, so that random numbers are new.
         let key = |pass| pass_key(settings.seed, settings.iterations.wrapping_add(index), pass);
         let keys = |pass| Keys {
             objective: key(Pass::Objective),
@@ -425,7 +426,7 @@ mod tests {
             .collect()
     }
 
-    /// A known similarity is found again, of turned cameras at one place, of cameras on a line, and of a single one.
+    /// A known similarity is found again from a single camera, from two and from five.
     #[test]
     fn a_similarity_is_found_again() {
         let known = Similarity {
@@ -460,8 +461,8 @@ mod tests {
         assert!(found.mean_degrees < 4.0, "{found:?}");
     }
 
-    /// Cameras that are turned about what they see, each otherwise, say little of a similarity by their places; what they
-    /// see of it tells it.
+    /// If each camera is moved around the points that it looks at, a similarity by poses is inaccurate; one by what the
+    /// cameras see of the points is not.
     #[test]
     fn a_similarity_is_told_by_what_cameras_see() {
         let known = Similarity {

@@ -13,25 +13,25 @@ use crate::params::{Kind, ParamSet, Parameter, Shape};
 use crate::resident::{Resident, Transport};
 use crate::scene::{Growth, Optimize, Scene, Stage};
 
-/// Bytes of the device's arrays at the finest resolution. What the samples of a radiance field leave for the sums of a CPU
-/// depends on how many there are, 32 MiB as a rule at most, and is not counted; neither is a tape.
+/// Bytes of the device's arrays at the finest resolution. Not counted are the records of samples that a CPU device sums a
+/// radiance field's gradients from, which grow with the number of samples (as a rule 32 MiB at most), and a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// Values, gradients and moments.
     pub parameters: u64,
-    /// Sums beside them: [`Device::sum_bytes`].
+    /// Accumulators beside them: [`Device::sum_bytes`].
     pub sums: u64,
     /// Surfaces, media, lights, and the tables that follow from the values that the run begins with.
     pub scene: u64,
     pub references: u64,
     /// Image and adjoint image of the largest batch.
     pub images: u64,
-    /// What is kept of the paths at work: [`Device::path_bytes`].
+    /// States of the paths that are followed at once: [`Device::path_bytes`].
     pub paths: u64,
 }
 
 impl Estimate {
-    /// Of a run on this device: `references` in bytes, and the largest batch.
+    /// The estimate of a run on this device: `references` in bytes, `largest` the batch of the most pixels.
     pub fn new(
         device: &dyn Device,
         resident: &Resident,
@@ -51,8 +51,8 @@ impl Estimate {
         }
     }
 
-    /// The same of a scene whose references are neither read nor rendered: photographs for coded films count as having eight bits.
-    /// Beside it the bytes of the waves in which a GPU would follow the run's paths, if it did.
+    /// The estimate of a scene whose references are neither read nor rendered: photographs for sRGB-coded films count 8
+    /// bits a channel. Beside it the bytes of the waves in which a GPU would follow the run's paths, if it did.
     ///
     /// # Errors
     /// The scene cannot be flattened.
@@ -107,7 +107,7 @@ fn most_samples(settings: &Optimize) -> [u32; 2] {
     })
 }
 
-/// Shapes of all parameters at the finest resolution, once splats have grown to all that they will be, and whether each is
+/// Shapes of all parameters at the finest resolution and with the final number of splats, and whether each parameter is
 /// optimised.
 pub fn finest(params: &ParamSet, stages: &[Stage], growth: Option<Growth>) -> Vec<(Shape, bool)> {
     let refined = |p: &Parameter| {

@@ -1,6 +1,6 @@
-//! A growing number of splats: transparent ones are taken out, large ones where the error is large are split, and new
-//! ones are set where the error is largest. What is done follows from the values, the picture and its reference alone,
-//! so that a run that is resumed grows in the same way.
+//! A growing number of splats: transparent ones are removed, large ones where the error is large are split, and new ones
+//! are added where the error is largest. All follows from the values, the picture and its reference alone, so that a run
+//! that is resumed grows in the same way.
 
 use anyhow::Result;
 use serde_json::json;
@@ -14,10 +14,10 @@ use crate::resident::placement::z_curve;
 use crate::scene::{Growth, Order, SPLAT_ARRAYS};
 use crate::transport::splats::blend::MIN_WEIGHT;
 
-/// Part of the new splats that come from splitting.
+/// Share of the additional splats that come from splitting.
 const SPLIT_SHARE: f32 = 0.5;
 
-/// A half's standard deviation along the axis that was split, and the distance of its centre, over the whole's.
+/// A half's standard deviation along the axis that was split, and the shift of its centre, over that deviation before.
 const HALF_WIDTH: f32 = 0.6;
 const HALF_DISTANCE: f32 = 0.6;
 
@@ -27,20 +27,22 @@ const LEAST_SPLIT: f32 = 1.0;
 /// Opacity of a new splat.
 const NEW_OPACITY: f32 = 0.5;
 
-/// Standard deviation of a new splat, over the distance at which all splats would lie evenly.
+/// Standard deviation of a new splat, over the spacing that all splats would have on an even grid.
 const NEW_WIDTH: f32 = 0.4;
 
-/// New splats lie as densely as this power of the squared error. With 1 they crowd where few pixels are far off.
+/// The density of new splats is proportional to the squared error to this power. With 1 they crowd where few pixels are
+/// far off.
 const ERROR_POWER: f32 = 0.35;
 
-/// Iterations after which the number changes: multiples of `every` up to the last within the part of the run.
+/// The last iteration after which the number of splats changes: a multiple of `every` within the share `until` of the
+/// run.
 fn last_change(growth: &Growth, iterations: u32) -> u32 {
     let end = (f64::from(growth.until) * f64::from(iterations)) as u32;
     end.min(iterations.saturating_sub(1)) / growth.every * growth.every
 }
 
-/// The number of splats that a change leads to; None if there is none after this many iterations. It rises evenly from
-/// `first` to the number in the end.
+/// The number of splats after the change that follows so many iterations; None if no change does. It rises evenly from
+/// `first` to `growth.count`.
 pub(super) fn count_after(growth: &Growth, first: usize, iteration: u32, iterations: u32) -> Option<usize> {
     let last = last_change(growth, iterations);
     if iteration == 0 || !iteration.is_multiple_of(growth.every) || iteration > last {
@@ -50,7 +52,7 @@ pub(super) fn count_after(growth: &Growth, first: usize, iteration: u32, iterati
     Some(first + (more as f64 * f64::from(iteration) / f64::from(last)).round() as usize)
 }
 
-/// Splats with the optimiser's moments of each number.
+/// The parameters of all splats, and the optimiser's moments of each parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Splats {
     /// In the order of [`SPLAT_ARRAYS`]: the values, then each moment.
@@ -64,7 +66,7 @@ pub(super) struct Errors {
     height: usize,
     squares: Vec<f32>,
     reference: Vec<[f32; 3]>,
-    /// Sums of squares over all pixels above and to the left, a row and a column more.
+    /// Summed-area table: sums of squared errors over all pixels above and to the left, with a row and a column more.
     sums: Vec<f64>,
 }
 
@@ -90,7 +92,7 @@ impl Errors {
         }
     }
 
-    /// The sum over the pixels of a box.
+    /// The sum of squared errors over the pixels that a box touches.
     fn over(&self, low: [f32; 2], high: [f32; 2]) -> f64 {
         let within = |x: f32, length: usize| x.clamp(0.0, length as f32) as usize;
         let [left, right] = [low[0].floor(), high[0].ceil()].map(|x| within(x, self.width));
@@ -99,7 +101,8 @@ impl Errors {
         at(right, bottom) - at(left, bottom) - at(right, top) + at(left, top)
     }
 
-    /// `count` pixels, in proportion to the squared error to the power of [`ERROR_POWER`], spread along a curve through the picture.
+    /// `count` pixels, drawn in proportion to the squared error to the power of [`ERROR_POWER`], stratified along a
+    /// Z-shaped curve.
     fn draw(&self, count: usize) -> Vec<usize> {
         let total: f64 = self.squares.iter().map(|s| f64::from(s.powf(ERROR_POWER))).sum();
         let mut drawn = Vec::with_capacity(count);
@@ -143,7 +146,7 @@ impl Splats {
     }
 
     /// The splats after a change to `wanted` of them. Moments of halves and of new splats begin with zero: gradients grow
-    /// with a splat's area, so that the squares of larger ones would keep their steps short for many iterations.
+    /// with a splat's area, so that second moments of a larger splat would keep steps short for many iterations.
     pub(super) fn grown(&self, wanted: usize, errors: &Errors, order: Order) -> Self {
         let side = errors.width.max(errors.height) as f32;
         let kept: Vec<usize> = (0..self.count())
@@ -170,7 +173,7 @@ impl Splats {
             .collect();
         split.sort_unstable();
         let mut grown = self.empty();
-        // New splats lie in front: behind what is opaque they would not be seen.
+        // New splats lie in front: behind opaque splats they would not be seen.
         let pixels = errors.draw(more - split.len());
         let spacing = ((errors.width * errors.height) as f32 / wanted.max(1) as f32).sqrt();
         for &pixel in &pixels {
@@ -207,7 +210,7 @@ impl Splats {
         }
     }
 
-    /// Makes halves of the last two splats, which are copies of one. Their moments begin with zero.
+    /// Makes the last two splats, copies of one splat, its two halves. Their moments begin with zero.
     fn part_last_two(&mut self) {
         let last = self.count() - 1;
         let longer = usize::from(self.value(1, last, 1) > self.value(1, last, 0));
@@ -238,7 +241,7 @@ impl Splats {
 }
 
 impl Run<'_> {
-    /// Changes the number of splats, if it changes after the iterations that are done.
+    /// Changes the number of splats, if a change is due after the iterations done so far.
     pub(super) fn grow(&mut self) -> Result<()> {
         let (scene, settings) = (self.job.scene, self.job.settings);
         let (Some(growth), Some(splats)) = (&settings.growth, &scene.splats) else {
@@ -451,8 +454,8 @@ mod tests {
         assert!(Errors::new([4, 4], &picture, vec![[0.0; 3]; 16]).draw(4).is_empty());
     }
 
-    /// Splats of these places (in pixels of a picture whose longer side is `side`), deviations (also) and angles, with
-    /// two moments that tell all numbers apart.
+    /// Splats with these centres and deviations (in pixels of a picture whose longer side is `side`) and angles; the two
+    /// moments have distinct values.
     fn splats(side: f32, of: &[([f32; 2], [f32; 2], f32)]) -> Splats {
         let mut values = [const { Vec::new() }; 5];
         for (i, (place, deviations, angle)) in of.iter().enumerate() {
@@ -476,7 +479,7 @@ mod tests {
         }
     }
 
-    /// Errors of one on these pixels of a black picture.
+    /// Squared errors of one on these pixels of a black picture.
     fn errors_at(size: [usize; 2], pixels: &[usize]) -> Errors {
         let mut reference = vec![[0.0; 3]; size[0] * size[1]];
         for &pixel in pixels {
@@ -519,8 +522,8 @@ mod tests {
         }
     }
 
-    /// Of five splats three have an error within a deviation and are wide enough to be split; the one with the larger
-    /// error is taken where there is room for one only, of equals the first.
+    /// Three of five splats have an error within a deviation and are wide enough to be split. If there is room for one
+    /// only, that with the larger error is split; of equals the first.
     #[test]
     fn the_largest_errors_are_split_first() {
         let five = splats(
@@ -564,7 +567,7 @@ mod tests {
         assert_eq!(red, [0.1, 0.1, 1.1], "the first twice");
     }
 
-    /// Moments of new splats are zero, those of who stays are kept; a new splat is half a pixel wide at least.
+    /// Moments of new splats are zero, kept splats keep theirs; a new splat is half a pixel wide at least.
     #[test]
     fn new_splats_begin_without_moments() {
         let mut three = splats(8.0, &[([1.0, 1.0], [0.5, 0.5], 0.0); 3]);

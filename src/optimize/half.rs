@@ -1,4 +1,4 @@
-//! What a picture of splats takes at half precision, and how much of it is left then.
+//! Bits a pixel and PSNR of a picture of splats whose parameters are rounded to half precision.
 
 use anyhow::Result;
 use half::f16;

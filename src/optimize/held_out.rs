@@ -38,8 +38,8 @@ pub struct HeldOut {
     pub views: Vec<ViewFigures>,
 }
 
-/// Renders every held-out view, writes images into the folder and figures into the file, and returns the figures; None if no view is held out, none
-/// has a reference, or `stop` was set before all were rendered.
+/// Renders every held-out view, writes images into the folder and figures into the file, and returns the figures; None if
+/// no view is held out, none has a reference, or `stop` was set before all were rendered.
 ///
 /// # Errors
 /// The device's, or a file that cannot be read or written.
@@ -131,8 +131,8 @@ mod tests {
     use crate::output::images::FileFormat;
     use crate::scene::ColorSpace;
 
-    /// Four pixels, one of them without a ray, which is black in both; values out of range are clamped. The others are off
-    /// by 0.1 in one channel: the mean square over twelve values is 0.03/12, 26.02 dB.
+    /// Of four pixels one has no ray and is black in both images; values out of range are clamped. The other three are
+    /// off by 0.1 in one channel each: the mean square over twelve values is 0.03/12, 26.02 dB.
     #[test]
     fn images_are_compared_as_they_are_shown() {
         let picture = Picture {
@@ -185,7 +185,7 @@ mod tests {
             },
         );
         assert!((compare("b", &large, image).ssim.expect("large enough") - 1.0).abs() < 1e-9);
-        // Without any structure two images are as alike as their means: (2 a b + c) / (a² + b² + c), c = 10⁻⁴.
+        // SSIM of constant images depends on their means a and b alone: (2 a b + c) / (a² + b² + c), c = 10⁻⁴.
         let alike = |a: f64, b: f64| (2.0 * a * b + 1e-4) / (a * a + b * b + 1e-4);
         let expected = (1.0 + alike(0.25, 0.5) + alike(0.75, 0.5)) / 3.0;
         assert!((compare("b", &large, half).ssim.expect("large enough") - expected).abs() < 1e-6);

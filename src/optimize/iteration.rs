@@ -83,14 +83,14 @@ impl Run<'_> {
         Ok(self.figures(loss, replay, penalty, &step, &norms, ms))
     }
 
-    /// Whether views that are parameters stand where they are, in this iteration.
+    /// Whether cameras that are parameters are held fixed in this iteration: up to the share `views.start` of the run.
     pub(super) fn views_rest(&self) -> bool {
         let settings = self.job.settings;
         let start = f64::from(settings.views.start) * f64::from(settings.iterations);
         f64::from(self.state.iteration) < start.round()
     }
 
-    /// Takes the gradients of views back.
+    /// Sets the gradients of camera parameters to zero.
     fn hold_views(&mut self) -> device::Result<()> {
         for index in 0..self.device.params().parameters.len() {
             let parameter = &self.device.params().parameters[index];

@@ -1,5 +1,5 @@
-//! The optimisation loop: batches, learning rates, refinement. It uses the `Device` interface and never touches
-//! elements.
+//! The optimisation loop: batches, learning rates, refinement. It uses the `Device` interface; values are computed on the
+//! host only where steps are smoothed, splats grow or are rounded to half precision.
 
 pub mod batch;
 pub mod cameras;
@@ -39,19 +39,19 @@ pub const PATIENCE: u32 = 20;
 pub enum Wish {
     /// With the next iteration.
     GoOn,
-    /// It is to be asked again.
+    /// Not yet: the observer is asked again.
     Wait,
-    /// It is to be asked again after a checkpoint.
+    /// After a checkpoint: it is written, and the observer is asked again.
     Save,
 }
 
-/// Follows a run. It may look at what the device holds, and render through a sensor of its own, but changes neither
-/// parameters nor anything else that the run reads.
+/// Follows a run. It may read the device's arrays, and render through a sensor of its own, but changes neither parameters
+/// nor anything else that the run reads.
 pub trait Observer: std::fmt::Debug {
     /// Called after an iteration whose line is in `metrics.jsonl`; the run waits for its return.
     fn iterated(&self, figures: &Figures);
 
-    /// Whether it renders. The last of the device's sensors is then its own, to be replaced at will.
+    /// Whether the observer renders. The last of the device's sensors is then its own, to be replaced at will.
     fn watches(&self) -> bool {
         false
     }
@@ -64,7 +64,7 @@ pub trait Observer: std::fmt::Debug {
         Ok(())
     }
 
-    /// Called before each iteration, again and again until it wants the run to go on, or the run is stopped.
+    /// Called before each iteration, until the observer returns [`Wish::GoOn`] or the run is stopped.
     ///
     /// # Errors
     /// The device's.
@@ -72,7 +72,7 @@ pub trait Observer: std::fmt::Debug {
         Ok(Wish::GoOn)
     }
 
-    /// Called when a checkpoint that it wanted is on the disk.
+    /// Called when a checkpoint that the observer asked for is on the disk.
     fn saved(&self, _iteration: u32) {}
 }
 
@@ -104,11 +104,11 @@ pub struct Report {
     /// Figures of the last completed iteration.
     pub last: Option<Figures>,
     pub held_out: Option<HeldOut>,
-    /// Figures of held-out views whose cameras were refined with the field as it is.
+    /// Figures of held-out views after their cameras were refined with all other parameters fixed.
     pub held_out_refined: Option<HeldOut>,
-    /// What has become of the cameras, if they were parameters.
+    /// How far the cameras have moved, if they were parameters.
     pub cameras: Option<Refined>,
-    /// The parameters that are a few numbers, by their paths, with these numbers.
+    /// Paths and final values of the optimised parameters that are a few numbers ([`crate::params::Kind::Value`]).
     pub found: Vec<(String, Vec<f32>)>,
     pub seconds: f64,
 }

@@ -34,7 +34,7 @@ pub enum Targets {
     Constant([f32; 3]),
 }
 
-/// Bytes that the references of these views will take; photographs for coded films count as having eight bits a channel.
+/// Bytes that the references of these views will take; photographs for sRGB-coded films count 8 bits a channel.
 pub fn bytes(scene: &Scene, references: &References, training: &[u32]) -> u64 {
     let of_view = |&view: &u32| {
         let sensor = &scene.sensors[view as usize];
@@ -155,7 +155,8 @@ impl Targets {
     }
 }
 
-/// Marks of the references on a device and of the parameters' values, by which ranks see that they have read the same.
+/// Fingerprints of the references on a device and of the parameters' values, by which ranks see that they have read the
+/// same.
 pub fn data_marks(resident: &Resident, params: &ParamSet) -> [(&'static str, String); 2] {
     if Cluster::world().is_single() {
         return [("", String::new()), ("", String::new())];
@@ -222,11 +223,11 @@ fn target_renders(
     let mut target = scene::load_target(path)?;
     target.sensors = scene.sensors.clone();
     for sensor in &mut target.sensors {
-        // Wrong cameras are compared with what the true ones see.
+        // Where a scene disturbs its cameras on purpose, references are rendered from the undisturbed poses.
         if let Some(pose) = sensor.undisturbed.take() {
             sensor.to_world = pose;
         }
-        // Those that a run moves stand in the target where the file has them.
+        // Sensors that a run moves stay in the target where the scene file has them.
         sensor.motion.clear();
         let media = &target.world.media;
         let same = |index: usize| media.iter().position(|m| m.path == scene.world.media[index].path);

@@ -1,4 +1,4 @@
-//! What a run does with its cameras in the end: writes them, and judges held-out views from where they belong.
+//! Cameras at the end of a run: refined ones are written, and held-out views are judged from the poses that match them.
 
 use anyhow::Result;
 
@@ -23,7 +23,8 @@ impl Run<'_> {
         room::wait(self.progress, self.job.stop, || write_transforms(&path, scene, records))
     }
 
-    /// Where training cameras were refined, moves the held-out ones by the similarity between those before and after.
+    /// If training cameras were refined, transforms the held-out ones by the similarity from the original to the refined
+    /// poses.
     pub(super) fn take_held_out_along(&mut self) -> Result<Option<Refined>> {
         let (scene, settings) = (self.job.scene, self.job.settings);
         let training = training_views(scene, &settings.references);
@@ -43,7 +44,7 @@ impl Run<'_> {
         Ok(Some(refined))
     }
 
-    /// Judges the held-out views again, from cameras that are refined while everything else stays.
+    /// Judges the held-out views again, after their cameras were refined with everything else fixed.
     pub(super) fn judge_refined(&mut self) -> Result<Option<HeldOut>> {
         let (scene, settings, folder) = (self.job.scene, self.job.settings, self.job.folder);
         let held_out = scene.sensors.iter().enumerate();

@@ -271,7 +271,7 @@ impl<'a> Run<'a> {
         Ok(false)
     }
 
-    /// Lets the observer look, and waits for as long as it wants.
+    /// Asks the observer before an iteration, and waits for as long as it wants.
     fn attend(&mut self) -> Result<()> {
         let begun = Instant::now();
         let mut waited = false;
@@ -296,8 +296,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Writes what the report shows beside the textures, maps and numbers that are found: those that the run begins with,
-    /// and those of the scene that references were rendered from.
+    /// Writes what the report shows beside the textures, maps and numbers that a run finds: their initial values, and
+    /// those of the scene that references were rendered from.
     fn write_start_and_truth(&mut self) -> Result<()> {
         let mut tuned = Vec::new();
         for index in 0..self.device.params().parameters.len() {
@@ -377,7 +377,7 @@ impl<'a> Run<'a> {
         let parameters = self.device.params().parameters.iter();
         let unreached: Vec<&str> = parameters
             .filter(|p| p.tuning.is_some() && !self.state.reached.contains(&p.path))
-            // They stand still for a while.
+            // Cameras are held fixed, with a gradient of zero, in the first iterations.
             .filter(|p| !(p.quantity.is_of_views() && self.views_rest()))
             .map(|p| p.path.as_str())
             .collect();
@@ -580,7 +580,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A mark of what a run begins with, by which ranks see that they have read the same checkpoint.
+/// A fingerprint of the state and values that a run begins with, by which ranks see that they have read the same
+/// checkpoint.
 fn state_mark(state: &State, device: &dyn Device) -> String {
     if Cluster::world().is_single() {
         return String::new();
@@ -638,7 +639,7 @@ fn sizes_text(sizes: &Map<String, Value>) -> String {
     sizes.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The optimised parameters that are a few numbers.
+/// Paths and values of the optimised parameters that are a few numbers.
 fn numbers(device: &mut dyn Device) -> Result<Vec<(String, Vec<f32>)>> {
     let is_number = |p: &Parameter| p.kind == Kind::Value && p.tuning.is_some();
     let parameters = device.params().parameters.iter().enumerate();

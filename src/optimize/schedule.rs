@@ -54,8 +54,8 @@ mod tests {
         assert!((half - 0.1).abs() < 1e-6, "geometric: {half}");
     }
 
-    /// By hand, warm-up of 4 in 9 iterations: 1/4, 2/4, 3/4, 1, then progress 0, 1/4, 2/4, 3/4, 1 of the decay: powers
-    /// of 1/16 halve, and the cosine's halves are (1 ± √½)/2.
+    /// By hand, a warm-up of 4 in 9 iterations: factors 1/4, 2/4, 3/4, 1, then the decay at progress 0, 1/4, 2/4, 3/4, 1:
+    /// powers of 1/16 halve from step to step, and the cosine's are (1 ± √½)/2.
     #[test]
     fn a_decay_begins_where_the_warm_up_ends() {
         let half = f64::sqrt(0.5);

@@ -1,5 +1,5 @@
-//! Steps that are smooth over a grid or a texture: the optimiser works on u with x = S u, S being the inverse of
-//! [`smooth`], as Nicolet2021 (section 3) has it.
+//! Steps that are smooth over a grid or a texture: the optimiser works on u with x = S u, S being what [`smooth`]
+//! applies, in the place of (I + λL)⁻¹ in Nicolet2021 (section 3).
 
 use super::run::Run;
 use crate::device::{self, ArrayKind, Step};
@@ -14,7 +14,7 @@ struct Smoothed {
 }
 
 impl Run<'_> {
-    /// A step of the device, smoothed where parameters ask for it; the norms of the gradients that it used.
+    /// A step of the device, smoothed where parameters ask for it. Returns the norms of the gradients that the step used.
     pub(super) fn smooth_step(&mut self, step: &Step) -> device::Result<Vec<f64>> {
         let smoothed = self.smooth_gradients()?;
         let mut norms = Vec::new();
@@ -28,7 +28,7 @@ impl Run<'_> {
         Ok(norms)
     }
 
-    /// ∂L/∂u = Sᵀ ∂L/∂x, and S is symmetric.
+    /// Replaces gradients ∂L/∂x by ∂L/∂u = Sᵀ ∂L/∂x; S is symmetric.
     fn smooth_gradients(&mut self) -> device::Result<Vec<Smoothed>> {
         let mut smoothed = Vec::new();
         for index in 0..self.device.params().parameters.len() {
@@ -49,7 +49,7 @@ impl Run<'_> {
         Ok(smoothed)
     }
 
-    /// The step in u becomes one in x; a step that was smoothed may leave the bounds again.
+    /// Replaces the step Δu by Δx = S Δu, and clamps values to their bounds, which a smoothed step may leave.
     fn smooth_values(&mut self, parameter: &Smoothed) -> device::Result<()> {
         let Smoothed { index, lambda, before } = parameter;
         let of_device = &self.device.params().parameters[*index];

@@ -52,11 +52,11 @@ fn whole_view(device: &dyn Device, sensor: u32, look: RenderSettings) -> Result<
     Ok((Batch { table, drawn: None }, keys))
 }
 
-/// Bytes of the host's memory that a pixel takes at least: sixteen each on the device that is the CPU, or as a GPU hands them over, in the
-/// order of the picture, and in the picture that is written.
+/// Bytes of host memory that a pixel takes at least: sixteen in each of three pictures, that of the CPU device (or the
+/// one read back from a GPU), that in the order of pixels, and the one that is written.
 const PIXEL_BYTES: u64 = 48;
 
-/// Refuses a picture that a machine of so many bytes could hold in no way, before any of it is made.
+/// Refuses, before it is rendered, a picture that takes more bytes than the memory of the `machine`.
 fn check_picture([width, height]: [u32; 2], machine: Option<u64>) -> Result<()> {
     let needed = (PIXEL_BYTES * u64::from(width)).saturating_mul(u64::from(height));
     let Some(there) = machine.filter(|there| needed > *there) else {
@@ -70,7 +70,7 @@ fn check_picture([width, height]: [u32; 2], machine: Option<u64>) -> Result<()> 
     )
 }
 
-/// Renders a channel of the first surfaces, with the random numbers of [`render_view`]: its code is one of
+/// Renders an auxiliary channel (AOV) of the first hits, with the random numbers of [`render_view`]; `aov` is a code of
 /// [`crate::resident::layout::aov`].
 ///
 /// # Errors
@@ -146,7 +146,7 @@ mod tests {
         );
     }
 
-    /// A view of random backdrops is shown by a record of its own behind all others, without backdrop and reference.
+    /// A view with a random backdrop is previewed by an additional record at the end, without backdrop and reference.
     #[test]
     fn views_of_random_backdrops_are_shown_over_the_emitter() {
         let sensor = |name: &str| Sensor {

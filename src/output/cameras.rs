@@ -9,8 +9,8 @@ use super::record::write_json;
 use crate::resident::layout::{SensorRecord, distortion};
 use crate::scene::Scene;
 
-/// Writes the cameras of `records`, which are those of the scene's sensors as a run has refined them, with the paths of their
-/// photographs: in the scene's world, at the photographs' own size, in Blender's convention.
+/// Writes `records`, the cameras of the scene's sensors as refined by a run, with the paths of their photographs: in the
+/// scene's world, at the photographs' full size, in Blender's convention.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -63,7 +63,7 @@ mod tests {
     use crate::resident::sensor_record;
     use crate::scene::{Reference, Sensor};
 
-    /// What is written is read as the same cameras, at the photographs' size.
+    /// Reading the file gives the same cameras, at the photographs' full size.
     #[test]
     fn other_programs_read_the_same_cameras() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! `checkpoint.safetensors`: everything needed to go on. The random state is the seed and the iteration.
+//! `checkpoint.safetensors`: everything needed to resume a run. The random state is the seed and the iteration.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use crate::io::tensors::{self, Reader};
 use crate::kernels::optimizer::Optimizer;
 use crate::params::{Parameter, Shape};
 
-/// Where a run stands.
+/// The progress of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Iterations done.
@@ -31,20 +31,20 @@ pub struct State {
     pub seconds: f64,
 }
 
-/// What must be the same for a run to go on as if it had never stopped.
+/// What must be equal for a resumed run to compute the bits of an uninterrupted one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Mark of the scene.
+    /// Hash of the scene and its files (`scene_fingerprint`).
     pub scene: String,
     pub seed: u64,
-    /// What decides the bits of a device's results.
+    /// The device's arithmetic, which decides the bits of its results.
     pub arithmetic: String,
 }
 
-/// The text beside the arrays, which state the parameters' shapes themselves.
+/// The text of a checkpoint. Shapes of parameters are not in it: the arrays state them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Head {
-    /// What text and arrays mean: [`FORMAT`].
+    /// Version of the checkpoint's format: [`FORMAT`].
     format: u64,
     /// The program's version.
     version: String,
@@ -57,11 +57,11 @@ struct Head {
 
 const HEAD: &str = "prbopt";
 
-/// The version of checkpoints that is written and read. Those of the first state none.
+/// The version of checkpoints that is written and read. Checkpoints of version 1 state none.
 const FORMAT: u64 = 2;
 
-/// Saves values and moments of all optimised parameters, an array at a time. `iterations` is the length of the run. The
-/// run may go on while the disk is at work.
+/// Saves values and moments of all optimised parameters, an array at a time. `iterations` is the length of the run.
+/// Another thread waits for the disk while the run goes on.
 ///
 /// # Errors
 /// The disk is full or the device lost; an earlier checkpoint stays as it was.
@@ -108,7 +108,8 @@ impl Checkpoint {
     /// Opens a checkpoint and reads its text.
     ///
     /// # Errors
-    /// It is truncated, damaged, of another version, or no checkpoint of this program; or it states what no run can reach.
+    /// It is truncated, damaged, of another version, or no checkpoint of this program; or it states numbers that no run
+    /// can reach.
     pub fn open(path: &Path) -> Result<Self> {
         let reader = Reader::open(path)?;
         let shown = path.display();
@@ -137,7 +138,7 @@ impl Checkpoint {
         })
     }
 
-    /// Where the run stood.
+    /// The run's progress when it was saved.
     pub fn state(&self) -> &State {
         &self.head.state
     }
@@ -182,7 +183,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// The shapes that the parameters had: saved for those that are optimised, as they are for all others.
+    /// The parameters' shapes: the saved ones of optimised parameters, the current ones of all others.
     ///
     /// # Errors
     /// An array is missing, or is not of a parameter's four axes.
@@ -202,7 +203,7 @@ impl Checkpoint {
         parameters.iter().map(saved).collect()
     }
 
-    /// Puts the saved values in the place of the optimised parameters', and their saved shapes.
+    /// Replaces values and shapes of the optimised parameters by the saved ones.
     ///
     /// # Errors
     /// An array is missing, holds NaN, infinity or a value out of its bounds, or the parameters that received a gradient
@@ -249,7 +250,8 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Reads an array of this shape, all of whose values are finite and `is_possible`: in words, `expected_values`.
+    /// Reads an array of this shape whose values must be finite and satisfy `is_possible`, which errors call
+    /// `expected_values`.
     fn array(
         &mut self,
         parameter: &Parameter,
@@ -280,7 +282,7 @@ impl Checkpoint {
 }
 
 impl Head {
-    /// What the numbers claim that no run reaches.
+    /// The first claim of the head that no run reaches, in words; None if all are possible.
     fn fault(&self) -> Option<String> {
         let State {
             iteration,
@@ -293,7 +295,7 @@ impl Head {
         if iteration > length || length == 0 {
             return Some(format!("iteration {iteration} of a run of {length}"));
         }
-        // Every iteration is a step; a change of resolution may set their count to zero, just before an iteration.
+        // Each iteration is a step. A change of resolution may reset the count of steps, and an iteration follows it.
         let possible = match stage {
             0 => steps == iteration,
             _ => 1 <= steps && steps <= iteration,
@@ -310,7 +312,7 @@ impl Head {
     }
 }
 
-/// Whether a moment is a mean of squares: a root is taken of it.
+/// Whether a moment is a mean of squared gradients: its square root is taken, so that it must not be negative.
 fn is_mean_square(optimizer: Optimizer, moment: usize) -> bool {
     matches!(
         (optimizer, moment),
@@ -345,7 +347,8 @@ fn axes(shape: Shape) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// Steps are iterations until a change of resolution, and at least one since.
+    /// Steps equal iterations before a change of resolution; after it there is at least one step, and at most one an
+    /// iteration.
     #[test]
     fn only_what_a_run_reaches_is_believed() {
         let fault = |iteration, iterations, stage, steps, seconds| {

@@ -3,13 +3,13 @@
 use super::images::Picture;
 use super::splats::SplatValues;
 
-/// What is left of the render's brightness beneath the outlines.
+/// Factor on the render's pixels beneath the outlines.
 const DIMMED: f32 = 0.4;
 
-/// Points of an outline at most.
+/// Largest number of points of an outline.
 const MAX_POINTS: f32 = 4096.0;
 
-/// Draws ellipses around the half height of all splats, in their colours, over the dimmed render.
+/// Draws for each splat the ellipse on which it has half its peak, in its colour, over the dimmed render.
 pub fn with_ellipses(picture: &Picture, splats: &SplatValues) -> Picture {
     let mut drawn = picture.clone();
     for pixel in &mut drawn.pixels {
@@ -21,7 +21,7 @@ pub fn with_ellipses(picture: &Picture, splats: &SplatValues) -> Picture {
     let [width, height] = [picture.width as f32, picture.height as f32];
     let deviations = (2.0 * 2f32.ln()).sqrt();
     let [positions, scales, rotations, colors, _] = &splats.arrays;
-    // The nearest are drawn last.
+    // Splats are sorted from front to back: in reverse, the nearest are drawn last.
     for i in (0..splats.count()).rev() {
         let [x, y] = [positions[2 * i], positions[2 * i + 1]].map(|v| v * side);
         let [a, b] = [scales[2 * i], scales[2 * i + 1]].map(|v| v.exp() * side * deviations);
@@ -90,7 +90,7 @@ mod tests {
         with_ellipses(&picture, &everywhere);
     }
 
-    /// What one of `count` outlines over a pixel after another leaves of it.
+    /// A pixel's value after `times` points of this colour were blended over it.
     fn blended(mut value: f32, color: f32, times: usize) -> f32 {
         for _ in 0..times {
             value = 0.5 * value + 0.5 * (0.25 + 0.75 * color);
@@ -133,8 +133,8 @@ mod tests {
         }
     }
 
-    /// As many points as the longer axis' circle has pixels, at even steps of the parameter, each in its pixel; those
-    /// out of the picture are left out.
+    /// An outline has a point for each pixel of circumference of the circle around its longer semi-axis, at even steps
+    /// of the angle, each in its pixel; those outside the picture are left out.
     #[test]
     fn outlines_have_a_point_a_pixel() {
         let (width, height) = (24, 16);

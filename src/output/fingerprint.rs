@@ -1,4 +1,4 @@
-//! Short marks by which two descriptions are told apart.
+//! Short hashes of scenes and files, by which changes are detected.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// A 64-bit FNV-1a hash under construction. It tells accidents apart, not attacks.
+/// A 64-bit FNV-1a hash under construction. It detects accidental changes; it is not cryptographic.
 #[derive(Debug, Clone, Copy)]
 pub struct Fingerprint(u64);
 
@@ -17,13 +17,13 @@ impl Default for Fingerprint {
 }
 
 impl Fingerprint {
-    /// Takes in bytes and their number.
+    /// Hashes bytes, then their number.
     #[must_use]
     pub fn with(self, bytes: &[u8]) -> Self {
         self.with_bytes(bytes).with_bytes(&(bytes.len() as u64).to_le_bytes())
     }
 
-    /// Takes in the contents of a file; one that cannot be read differs from all that can.
+    /// Hashes the contents of a file; an unreadable file differs from all readable ones.
     #[must_use]
     pub fn with_file(self, path: &Path) -> Self {
         let Ok(mut file) = File::open(path) else {
@@ -53,9 +53,9 @@ impl Fingerprint {
     }
 }
 
-/// The mark of a resolved scene and of the contents of its `files`: everything that decides what a run computes. Left
-/// out are what a run may be asked for anew when it goes on (its length, its seed, its output), and the folder that the
-/// scene lies in, if it lies in one.
+/// The hash of a resolved scene and of the contents of its `files`: everything that decides what a run computes. Left
+/// out are the length, seed and output of a run, which may change when it is resumed, and the folder that the scene
+/// lies in, if it lies in one.
 pub fn scene_fingerprint(resolved: &Value, folder: Option<&Path>, files: &[&Path]) -> String {
     let mut scene = resolved.clone();
     if let Some(block) = scene.get_mut("optimize").and_then(Value::as_object_mut) {
@@ -140,7 +140,7 @@ mod tests {
         assert_ne!(joined(&["ab", "c"]), joined(&["a", "bc"]));
     }
 
-    /// FNV-1a as its authors publish it, by its 64-bit offset, and a mark worked out by another program.
+    /// FNV-1a against its published 64-bit offset and test vectors, and against a hash computed by another program.
     #[test]
     fn marks_are_those_of_fnv() {
         assert_eq!(Fingerprint::default().text(), "cbf29ce484222325");

@@ -12,7 +12,7 @@ use crate::io::image::Channel;
 use crate::io::{self, Image, IoError, image, srgb};
 use crate::scene::{ColorSpace, PixelFormat, Sensor};
 
-/// A render as a device leaves it.
+/// A render as a device returns it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
     pub width: u32,
@@ -21,7 +21,7 @@ pub struct Picture {
     pub pixels: Vec<[f32; 4]>,
     pub color_space: ColorSpace,
     pub format: FileFormat,
-    /// Channels beside it in an EXR file.
+    /// Further channels of the EXR file.
     pub beside: Vec<Channel>,
 }
 
@@ -33,7 +33,7 @@ pub struct FileFormat {
     pub half: bool,
     /// Whether a PNG file has 16 bits a channel instead of 8.
     pub deep: bool,
-    /// Whether what lies behind everything belongs to the picture, so that it is nowhere transparent.
+    /// Whether the background belongs to the picture: alpha is then 1 in every pixel that has a ray.
     pub opaque: bool,
 }
 
@@ -70,7 +70,7 @@ impl Picture {
         }
     }
 
-    /// Pictures of one height side by side.
+    /// Joins pictures of equal height side by side, without their further channels; None without a picture.
     pub fn joined(parts: &[Self]) -> Option<Self> {
         let first = parts.first()?;
         let rows = (0..first.height as usize).flat_map(|y| {
@@ -111,7 +111,7 @@ impl Picture {
         self.pixels.iter().filter(|p| p[3] < 0.0).count()
     }
 
-    /// How many pixels are not numbers, or infinite.
+    /// Number of pixels with a colour channel that is NaN or infinite.
     pub fn not_finite(&self) -> usize {
         self.pixels
             .iter()
@@ -134,7 +134,7 @@ impl Picture {
         Ok(paths)
     }
 
-    /// The channels of an EXR file: light, and where it is asked for alpha, by which light is multiplied already.
+    /// The channels of an EXR file: radiance, premultiplied by alpha, and alpha if the pixel format has it.
     fn channels(&self) -> Vec<Channel> {
         let linear = self.linear();
         let channel = |name: &str, value: &dyn Fn([f32; 3]) -> f32| Channel {
@@ -159,7 +159,7 @@ impl Picture {
         channels
     }
 
-    /// What a PNG shows: coded values, not multiplied by their alpha.
+    /// The values of a PNG: sRGB-coded, with straight (not premultiplied) alpha.
     pub fn shown(&self) -> Image {
         if self.format.pixels == PixelFormat::Rgb {
             return self.coded();
@@ -191,7 +191,7 @@ impl Picture {
         }
     }
 
-    /// How opaque a pixel is.
+    /// A pixel's alpha: one minus its transmittance, 0 without a ray.
     fn alpha(&self, pixel: &[f32; 4]) -> f32 {
         match pixel[3] < 0.0 {
             true => 0.0,
@@ -249,15 +249,15 @@ pub fn file_stems(names: &[&str]) -> Vec<String> {
     stems.iter().enumerate().map(&mut unique).collect()
 }
 
-/// Pictures that wait to be written at most; each is held in memory.
+/// Largest number of pictures that wait to be written; each is held in memory.
 const WAITING: usize = 4;
 
-/// Encodes and writes pictures beside the computation, in order. Those that find no room on the disk are left out.
+/// Encodes and writes pictures in a thread of its own, in order. Pictures for which the disk has no room are left out.
 #[derive(Debug)]
 pub struct Writer {
     jobs: Option<SyncSender<(Picture, PathBuf)>>,
     worker: Option<JoinHandle<io::Result<()>>>,
-    /// Why the last picture that was left out was.
+    /// The error of the last picture that was left out.
     left_out: Arc<Mutex<Option<IoError>>>,
 }
 
@@ -294,7 +294,7 @@ impl Writer {
     /// Hands over a picture to be written as `stem.exr` and `stem.png`.
     ///
     /// # Errors
-    /// An earlier one could not be written.
+    /// An earlier picture could not be written.
     pub fn submit(&mut self, picture: Picture, stem: PathBuf) -> Result<()> {
         let sent = self
             .jobs
@@ -303,7 +303,7 @@ impl Writer {
         if sent { Ok(()) } else { self.finish() }
     }
 
-    /// Why a picture was left out since this was last asked, if one was: there was no room for it.
+    /// The error of the last picture that was left out for lack of room since the last call, if any was.
     pub fn left_out(&self) -> Option<IoError> {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -324,7 +324,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // An error here comes after another that has already been reported.
+        // `finish` is skipped only after another error, which is the one that is reported.
         let _ = self.finish();
     }
 }
@@ -344,7 +344,7 @@ mod tests {
         }
     }
 
-    /// Light in files is multiplied by alpha, and PNG shows it without; masked pixels are transparent.
+    /// EXR colours are premultiplied by alpha, PNG colours are straight; masked pixels are transparent.
     #[test]
     fn files_have_the_channels_of_their_film() {
         let folder = tempfile::tempdir().expect("a temporary folder");

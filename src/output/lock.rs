@@ -1,4 +1,4 @@
-//! Who is at work in a run's folder: one process at a time, known by a lock that the system keeps.
+//! The lock on a run's folder: one process works on it at a time, by a file lock of the operating system.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -9,23 +9,23 @@ use anyhow::{Result, anyhow, bail};
 /// The file that is locked. It stays when its process has ended; only the lock on it counts.
 const NAME: &str = ".lock";
 
-/// The longest text that is read of who holds a lock.
+/// Largest number of bytes read of the text that names a lock's holder.
 const MAX_HOLDER_BYTES: u64 = 300;
 
-/// This process's claim to a folder. The system gives it up however the process ends.
+/// This process's lock on a folder. The system releases it however the process ends.
 #[derive(Debug)]
 pub(super) enum Lock {
     Held {
         _file: File,
     },
-    /// The file system keeps no locks; the reason.
+    /// The file system has no locks; the system's error.
     Unsupported(io::Error),
 }
 
-/// Claims `folder` for this process. A file system without locks is no obstacle.
+/// Locks `folder` for this process; [`Lock::Unsupported`], not an error, on a file system without locks.
 ///
 /// # Errors
-/// Another process has claimed it, which is named, or the file to lock cannot be made.
+/// Another process, which is named, holds the lock, or the file to lock cannot be opened.
 pub(super) fn claim(folder: &Path) -> Result<Lock> {
     let shown = folder.display();
     let mut options = OpenOptions::new();
@@ -33,7 +33,7 @@ pub(super) fn claim(folder: &Path) -> Result<Lock> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // A link in the file's place would have its target overwritten.
+        // Following a symbolic link in the file's place would overwrite the link's target.
         options.custom_flags(libc::O_NOFOLLOW);
     }
     let path = folder.join(NAME);
@@ -43,7 +43,7 @@ pub(super) fn claim(folder: &Path) -> Result<Lock> {
     })?;
     match file.try_lock() {
         Ok(()) => {
-            // Only the sentence that refuses others needs it: a full disk leaves it out.
+            // The text serves only the error message of other processes, so that a full disk may leave it out.
             let _ = file.set_len(0).and_then(|()| file.write_all(this_process().as_bytes()));
             Ok(Lock::Held { _file: file })
         }
@@ -56,15 +56,15 @@ pub(super) fn claim(folder: &Path) -> Result<Lock> {
     }
 }
 
-/// What the lock's file says of this process.
+/// The lock file's text: this process's id and machine.
 fn this_process() -> String {
     format!("{} {}\n", std::process::id(), host())
 }
 
-/// Who holds the lock, in words. Where the system lets nobody read a locked file, it stays nameless.
+/// The holder of the lock in words, without a name where the system lets nobody read a locked file.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
-    // A text that is not whole names nobody.
+    // A text that cannot be read names no process.
     let _ = file.take(MAX_HOLDER_BYTES).read_to_string(&mut text);
     let mut words = text.split_whitespace();
     let Some(id) = words.next().and_then(|word| word.parse::<u32>().ok()) else {
@@ -81,7 +81,7 @@ fn holder(file: &mut File) -> String {
 #[cfg(unix)]
 fn host() -> String {
     let mut bytes = [0u8; 256];
-    // SAFETY: the buffer is as long as is said, and its last byte stays zero.
+    // SAFETY: the buffer is longer than the length passed, and its last byte stays zero.
     let failed = unsafe { libc::gethostname(bytes.as_mut_ptr().cast(), bytes.len() - 1) };
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(0);
     match failed {

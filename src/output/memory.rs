@@ -20,10 +20,10 @@ fn status_kib(field: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// The resident size by the pages of another file of the system's, and by what is written meanwhile.
+    /// Compares the resident size with the page count in `/proc/self/statm`, and with 96 MiB that are written.
     #[test]
     fn resident_memory_is_that_of_the_system() {
-        // SAFETY: it asks for a number.
+        // SAFETY: the call only returns a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
         let pages = || -> u64 {
             let text = std::fs::read_to_string("/proc/self/statm").expect("a Linux");

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::device::ReplayStats;
 use crate::io::{IoError, atomic};
 
-/// Milliseconds of the passes of one iteration; of passes that are one, all are the adjoint's.
+/// Milliseconds of the passes of one iteration; passes that are fused count as `adjoint` alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Milliseconds {
     pub primal: f64,
@@ -28,15 +28,15 @@ pub struct Milliseconds {
 pub struct Figures {
     /// Iterations done, this one included.
     pub iteration: u32,
-    /// Resolution, from 1.
+    /// Number of the resolution stage, from 1.
     pub stage: u32,
     /// Mean loss of the batch, without penalties.
     pub loss: f64,
-    /// Of the batch, in the films' colour space; none for a perfect or an empty image.
+    /// PSNR of the batch in dB, in the films' colour space; None for a perfect or an empty image.
     pub psnr: Option<f64>,
     /// Weighted sum of the penalties that were due.
     pub penalty: f64,
-    /// Factor of the schedule, and the learning rates with it.
+    /// Factor of the schedule, which `learning_rates` include.
     pub learning_rate_factor: f32,
     pub learning_rates: Map<String, Value>,
     /// Euclidean norm of the gradient of each optimised parameter.
@@ -47,7 +47,7 @@ pub struct Figures {
     pub ms: Milliseconds,
     /// Bytes that the device holds for the scene.
     pub memory_bytes: u64,
-    /// Splats, if the scene is a picture of them.
+    /// Number of splats, if the scene is made of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub splats: Option<u64>,
     /// Seconds since the run began, pauses between resumptions left out.
@@ -59,7 +59,7 @@ pub fn psnr(mse: f64) -> Option<f64> {
     (mse > 0.0 && mse.is_finite()).then(|| -10.0 * mse.log10())
 }
 
-/// The figures in a file; lines that are not whole, or of another version, are left out.
+/// The figures in a file; incomplete lines and those of another version are left out.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -120,7 +120,7 @@ impl Metrics {
         })
     }
 
-    /// Adds a line in one write, so that it is there after whatever ends the program.
+    /// Appends a line in one write, so that it is in the file however the program ends.
     ///
     /// # Errors
     /// As [`Metrics::flush`].
@@ -134,10 +134,10 @@ impl Metrics {
     /// Writes the lines for which there was no room before.
     ///
     /// # Errors
-    /// The disk is still full, which loses no line, or another error of it.
+    /// The disk is still full, in which case the lines are kept for the next call, or fails otherwise.
     pub fn flush(&mut self) -> Result<()> {
         if let Err(error) = self.file.write_all(&self.pending) {
-            // A part of the lines may be there; they are written again as a whole.
+            // Removes lines that were written in part; the next call writes all pending lines again.
             let _ = self.file.set_len(self.length);
             return Err(IoError::of_writing(&self.path, "cannot be written", &error).into());
         }
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).expect("readable"), b"");
     }
 
-    /// `/dev/full` takes no byte and says that the disk is full.
+    /// Writing to `/dev/full` always fails with the error of a full disk.
     #[cfg(target_os = "linux")]
     #[test]
     fn lines_that_find_no_room_are_written_when_there_is_some() {
@@ -211,7 +211,7 @@ mod tests {
         assert!((psnr(0.001).expect("finite") - 30.0).abs() < 1e-9);
     }
 
-    /// The length of what is whole is that of the file, after every line and after one is opened again.
+    /// `length` equals the file's length, after every line and after the file is opened again.
     #[cfg(target_os = "linux")]
     #[test]
     fn the_length_is_that_of_the_file() {
@@ -226,7 +226,7 @@ mod tests {
         }
         let reopened = Metrics::open(&path, 2).expect("readable");
         assert_eq!(reopened.length, std::fs::metadata(&path).expect("there").len());
-        // What is half written when the disk is full is cut off again.
+        // A line that is half written when the disk is full is removed again.
         let line = std::fs::read_to_string(&path).expect("readable");
         assert_eq!(line.lines().last(), serde_json::to_string(&figures(2)).ok().as_deref());
     }

@@ -1,4 +1,4 @@
-//! What a run leaves behind, written as it goes: every file appears whole, by rename; `metrics.jsonl` grows by lines.
+//! The files of a run, written as it goes: each appears complete, by rename; `metrics.jsonl` grows line by line.
 
 pub mod cameras;
 pub mod checkpoint;

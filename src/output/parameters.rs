@@ -17,9 +17,9 @@ use crate::resident::solid::solid;
 use crate::resident::vertices;
 use crate::scene::{Displacement, Geometry, SPLAT_ARRAYS, Scene, Slab, Surface};
 
-/// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy` (those of media as `.vdb`, too), environment maps and textures
-/// as `.exr`, textures as `.png` to look at, too, values as `.json`, those of a mesh's vertices and faces as `.npy`. A `.vol` states the box where the grid stands; the unit
-/// cube if it is turned.
+/// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy` (media also as `.vdb`), environment
+/// maps and textures as `.exr`, textures also as `.png` for viewing, values as `.json`, those of a mesh's vertices and faces as
+/// `.npy`. A `.vol` states the grid's box in the world, or the unit cube if the grid is rotated.
 ///
 /// # Errors
 /// A file cannot be written, or the device is lost.
@@ -69,8 +69,8 @@ fn write_slab(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Result<(
     write_solid(folder, slab, &values, [width, height])
 }
 
-/// Writes a slab with these coefficients of its heights, `size` along x and y, as a closed solid by its name, as `.ply`, `.obj` and
-/// `.stl`.
+/// Writes a slab with these coefficients of its heights, `size` along x and y, as a closed solid: `.ply`, `.obj` and `.stl`,
+/// named after the slab.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -83,7 +83,7 @@ pub fn write_solid(folder: &Path, slab: &Slab, heights: &[f32], size: [usize; 2]
     Ok(())
 }
 
-/// The mesh of a shape whose displacement is optimised, as it stands in the world; None of any other.
+/// The displaced mesh, in world space, of a shape whose displacement is optimised; None for other shapes.
 fn displaced(surface: &Surface, device: &mut dyn Device) -> Result<Option<Mesh>> {
     let heights = surface.displacement.as_ref().map(Displacement::array);
     let Some(index) = heights.and_then(|array| device.params().find(&array.path)) else {
@@ -97,9 +97,8 @@ fn displaced(surface: &Surface, device: &mut dyn Device) -> Result<Option<Mesh>>
     Ok(Some(vertices::displaced(surface, shape, &values)?))
 }
 
-/// Writes the meshes of a scene whose vertices or faces have values that are optimised, as `.ply` with the values of a
-/// device, each by the name of its shape; meshes whose displacement is optimised as they stand in the world, as `.obj`, too; a slab as a
-/// closed solid.
+/// Writes the meshes of a scene that have optimised values at vertices or faces, with the device's values, as `.ply` named after
+/// their shapes; meshes with an optimised displacement in world space, also as `.obj`; and a slab as a closed solid.
 ///
 /// # Errors
 /// A file cannot be written or a mesh no longer read, or the device is lost.
@@ -160,12 +159,13 @@ pub fn write_maps<'a>(folder: &Path, parameters: impl Iterator<Item = &'a Parame
     Ok(())
 }
 
-/// Whether a parameter is a texture, an environment map or a value, of which a report shows more than the result.
+/// Whether a parameter is a texture, an environment map or a value: a report shows its start and truth beside the
+/// result.
 pub fn is_map(parameter: &Parameter) -> bool {
     matches!(parameter.kind, Kind::Texture | Kind::Envmap | Kind::Value)
 }
 
-/// Writes the grid of a medium as a fog volume, which other programs show. Raw densities are none.
+/// Writes the grid of a medium as a fog volume for other programs; not the raw grids of a radiance field.
 fn write_fog(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()> {
     let is_raw = matches!(parameter.quantity, Quantity::Density | Quantity::Coefficients);
     if parameter.kind != Kind::Grid || is_raw || !matches!(parameter.shape.channels, 1 | 3) {
@@ -182,8 +182,8 @@ fn write_fog(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()>
     Ok(())
 }
 
-/// Writes a texture as an image of 8 bits: colours sRGB-coded, heights from the lowest to the highest, anything else as it is, from
-/// 0 to 1.
+/// Writes a texture as an 8-bit image: colours sRGB-coded, heights scaled from lowest and highest to 0 and 1, other values as
+/// they are, from 0 to 1.
 fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()> {
     let ([width, height, _], channels) = (parameter.shape.size, parameter.shape.channels);
     if parameter.kind != Kind::Texture || !matches!(channels, 1 | 3) {
@@ -211,8 +211,8 @@ fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result
     Ok(())
 }
 
-/// Writes the gradients of every optimised parameter of a device into `folder`, in the files of [`write_all`], and returns
-/// their paths and largest entries. Those of splats are `.npy`.
+/// Writes the gradients of every optimised parameter of a device into `folder`, in the formats of [`write_all`] (those of
+/// splats as `.npy`), and returns the parameters' paths and largest absolute derivatives.
 ///
 /// # Errors
 /// A file cannot be written, or the device is lost.
@@ -242,7 +242,7 @@ pub fn write_gradients(folder: &Path, device: &mut dyn Device) -> Result<Vec<(St
     Ok(written)
 }
 
-/// The splats of a scene, if it has any that are optimised, and what they are called.
+/// Name and values of a scene's splats; None if none of their arrays is optimised.
 ///
 /// # Errors
 /// The device is lost.
@@ -272,7 +272,7 @@ pub fn splat_values(device: &mut dyn Device) -> crate::device::Result<Option<(St
     Ok(called.map(|name| (name, splats)))
 }
 
-/// Writes one parameter; its values are given beside it.
+/// Writes one parameter with the values `data` in place of its own.
 fn write(folder: &Path, parameter: &Parameter, data: Vec<f32>) -> Result<()> {
     let (shape, path) = (parameter.shape, |extension| file(folder, parameter, extension));
     match parameter.kind {
@@ -309,13 +309,13 @@ fn write(folder: &Path, parameter: &Parameter, data: Vec<f32>) -> Result<()> {
             npy::write(&path("npy"), &values)?;
         }
         Kind::Value => write_json(&path("json"), &json!({ "value": data }))?,
-        // All of an object's are in one file.
+        // [`write_all`] writes all arrays of an object of splats to one file.
         Kind::Points => {}
     }
     Ok(())
 }
 
-/// The extensions of the files that hold values of this kind, the one that is looked for first in front.
+/// The extensions of the files that hold values of this kind, in the order in which they are tried.
 pub(super) fn extensions(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Grid => &["vol", "npy"],
@@ -391,8 +391,8 @@ mod tests {
         assert_eq!(params.parameters, written);
     }
 
-    /// A `.vol` says where its texels lie: in the box onto which `to_world` maps the unit cube. Byte by byte, since the
-    /// reader shares the writer's idea of the box.
+    /// A `.vol` states the box of its texels, onto which `to_world` maps the unit cube. Bytes are compared, since
+    /// reader and writer could share a mistake about the box.
     #[test]
     fn a_written_grid_fills_its_box() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,7 +1,7 @@
 //! Processor time of this process as the operating system counts it.
 
-/// Seconds that all threads of this process have computed so far, whatever else the machine does; None where the system
-/// does not tell.
+/// Processor seconds of all threads of this process so far, independent of other load; None where the system does not
+/// report them.
 #[cfg(unix)]
 pub fn processor_seconds() -> Option<f64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

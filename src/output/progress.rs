@@ -1,4 +1,4 @@
-//! How a run is told about: a bar on a terminal, plain lines elsewhere, JSON for machines, or nothing.
+//! Display of a run's progress: a bar on a terminal, plain lines elsewhere, JSON for machines, or nothing.
 //!
 //! Everything for people goes to stderr; stdout carries data only.
 
@@ -15,7 +15,7 @@ use super::streams::print_line;
 use crate::device::gauge::Gauge;
 use crate::tell;
 
-/// Whom the program talks to.
+/// Who reads the program's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// A person at a terminal.
@@ -43,12 +43,12 @@ impl Style {
     }
 }
 
-/// Something that is shown to be at work, until this is dropped.
+/// The display of an operation at work, which ends when this is dropped.
 #[derive(Debug, Default)]
 pub struct Busy(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Busy {
-    /// Calls `look` at this interval from a thread, and at last with true.
+    /// Calls `look(false)` at this interval from a thread, and `look(true)` once at the end.
     fn looking(interval: Duration, mut look: impl FnMut(bool) + Send + 'static) -> Self {
         let (sender, receiver) = channel();
         let watch = move || {
@@ -57,7 +57,7 @@ impl Busy {
             }
             look(true);
         };
-        // Where no thread is to be had, nothing is shown.
+        // If no thread can be started, nothing is shown.
         let thread = std::thread::Builder::new().spawn(watch).ok();
         Self(thread.map(|thread| (sender, thread)))
     }
@@ -67,12 +67,12 @@ impl Drop for Busy {
     fn drop(&mut self) {
         let Some((sender, thread)) = self.0.take() else { return };
         drop(sender);
-        // What a picture of progress panics with is no reason to lose what was at work.
+        // A panic of the display must not end the operation that it shows.
         let _ = thread.join();
     }
 }
 
-/// What is at work, and how much of it is done if that is known.
+/// The text, with the share that is done if it is known.
 fn with_share(text: &str, share: Option<f64>) -> String {
     match share {
         Some(share) => format!("{text}: {:.0} % done", 100.0 * share.min(1.0)),
@@ -80,26 +80,26 @@ fn with_share(text: &str, share: Option<f64>) -> String {
     }
 }
 
-/// Weight of the newest iteration in the mean of their times.
+/// Weight of the newest iteration in the running mean of seconds per iteration.
 const NEWEST: f64 = 0.05;
 
 /// Time between plain lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Tells how a run goes.
+/// Shows the progress of a run.
 #[derive(Debug)]
 pub struct Progress {
     style: Style,
     bar: ProgressBar,
     total: u32,
-    /// When the last iteration ended, and how many seconds one takes, the newest counting most.
+    /// When the last iteration ended; `pace` is the running mean of seconds per iteration.
     last_end: Instant,
     pace: Option<f64>,
     last_line: Option<Instant>,
 }
 
 impl Progress {
-    /// Nothing is shown before [`Progress::begin`] but notes.
+    /// A display that shows only notes until [`Progress::begin`].
     pub fn new(style: Style) -> Self {
         Self {
             style,
@@ -120,18 +120,18 @@ impl Progress {
         }
     }
 
-    /// Says sentences to people from another thread, at any time. What a terminal echoes of a key is written over.
+    /// A function that prints sentences for people from another thread, at any time, over the terminal's echo of a key.
     pub fn speaker(&self) -> impl Fn(&str) + Send + 'static {
         let (style, bar) = (self.style, self.bar.clone());
         move |text| match style {
             Style::Quiet | Style::Json => {}
             Style::Lines => tell!("{text}"),
-            // Of a line that something else shows nothing is to stand beside it.
+            // Clears the line first, so that no other text stands beside the sentence.
             Style::Bar => bar.suspend(|| tell!("\r\x1b[2K{text}")),
         }
     }
 
-    /// A sentence for people that also a quiet run says: something keeps it from going on.
+    /// A sentence for people that a quiet run shows, too: something keeps the run from going on.
     pub fn alert(&self, text: &str) {
         match self.style {
             Style::Quiet => tell!("{text}"),
@@ -139,8 +139,8 @@ impl Progress {
         }
     }
 
-    /// Tells of what is at work: on a terminal for how long it has been and what a device tells of how much is done, in a log the
-    /// latter alone, of what takes long.
+    /// Shows that an operation is at work: on a terminal its elapsed time and the share that the device reports as done, in a log
+    /// only that share, every five seconds.
     pub fn busy(&self, text: String, gauge: Gauge) -> Busy {
         match self.style {
             Style::Bar => {
@@ -165,7 +165,7 @@ impl Progress {
         }
     }
 
-    /// Whether a machine is told, by lines of JSON.
+    /// Whether progress is reported to a machine as lines of JSON.
     pub fn is_json(&self) -> bool {
         self.style == Style::Json
     }
@@ -182,7 +182,7 @@ impl Progress {
     pub fn begin(&mut self, first: u32, total: u32) {
         (self.total, self.last_end) = (total, Instant::now());
         if self.style == Style::Bar {
-            // What is wide gives way, so that a narrow window is never broken by a line that does not fit.
+            // `wide_msg` is cut to the window's width, so that a line never wraps in a narrow window.
             let template = "{bar:24} {pos}/{len}  {wide_msg}";
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             self.bar.reset();
@@ -193,7 +193,7 @@ impl Progress {
         }
     }
 
-    /// The iterations go on after a pause, which counts for none of them.
+    /// The iterations go on after a pause, which is left out of the time per iteration.
     pub fn go_on(&mut self, pause: Duration) {
         self.last_end += pause;
     }
@@ -218,7 +218,7 @@ impl Progress {
         }
     }
 
-    /// One of the steps that are not iterations is done.
+    /// A step of an operation without iterations is done: `done` of them so far.
     pub fn advance(&mut self, done: u32, event: &Value) {
         match self.style {
             Style::Quiet => {}
@@ -245,17 +245,17 @@ impl Progress {
     }
 }
 
-/// A mean of times in which the newest count most, with one more.
+/// The running (exponentially weighted) mean of times, updated by `newest`.
 fn mean_with(mean: Option<f64>, newest: f64) -> f64 {
     mean.map_or(newest, |mean| mean + NEWEST * (newest - mean))
 }
 
-/// Whether a log gets a line, so long after the last: now and then, and at the end.
+/// Whether a log line is due: [`LINE_INTERVAL`] after the last one, and at the end.
 fn is_due(since: Option<Duration>, done: u32, total: u32) -> bool {
     since.is_none_or(|time| time >= LINE_INTERVAL) || done == total
 }
 
-/// What a person sees of an iteration, of which one takes `pace` seconds.
+/// The line that people see of an iteration, when one takes `pace` seconds.
 fn summary(figures: &Figures, pace: f64, total: u32) -> String {
     let (loss, psnr, rate) = (figures.loss, decibels(figures.psnr), 1.0 / pace.max(1e-9));
     let left = duration(pace * f64::from(total.saturating_sub(figures.iteration)));
@@ -371,7 +371,7 @@ mod tests {
         assert!(is_due(None, 1, 9) && is_due(since(5000), 2, 9) && is_due(since(60_000), 3, 9));
         assert!(!is_due(since(4999), 2, 9) && !is_due(since(0), 8, 9));
         assert!(is_due(since(0), 9, 9));
-        // A line is remembered by its time, one that is not due changes nothing.
+        // A written line returns its time; one that is not due leaves the earlier time.
         let mut progress = Progress::new(Style::Lines);
         progress.begin(0, 3);
         assert!(progress.line(1, String::new).is_some());
@@ -431,7 +431,7 @@ mod tests {
             progress.iteration(&of(i, Value::Null));
             assert!(progress.last_end >= before && progress.pace.is_some());
         }
-        // A pause, longer than what has passed since it began, leaves nothing.
+        // A pause longer than the time since the last iteration leaves a pace of zero.
         let mut progress = Progress::new(Style::Quiet);
         progress.begin(0, 34);
         progress.go_on(Duration::from_secs(3600));

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use crate::device::DeviceInfo;
 use crate::io::{self, atomic};
 
-/// What is known when a run begins or goes on.
+/// The facts about a run when it begins or is resumed.
 #[derive(Debug, Clone, Serialize)]
 pub struct Record {
     pub version: String,
     pub scene: String,
     pub device: DeviceInfo,
-    /// What decides the bits of the results beside scene and seed.
+    /// The device's arithmetic, which with scene and seed decides the bits of the results.
     pub arithmetic: String,
     pub seed: u64,
     pub iterations: u32,
@@ -25,8 +25,8 @@ pub struct Record {
     pub started: String,
 }
 
-/// Writes the record. Where `path` holds one already, the run goes on: the first stays and this one is added to its
-/// list `resumed`.
+/// Writes the record. If the run is resumed and `path` holds a record, that one stays and this one is added to its list
+/// `resumed`.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -51,7 +51,7 @@ pub fn write(path: &Path, record: &Record, resumed_at: Option<u32>) -> io::Resul
     write_json(path, &whole)
 }
 
-/// Writes JSON as people like to read it.
+/// Writes indented JSON.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(read["resumed"].as_array().map(Vec::len), Some(2));
     }
 
-    /// Every day of 150 years by its month and day, which are counted on one by one.
+    /// Compares every day of 150 years with a calendar that counts day by day.
     #[test]
     fn days_follow_one_another() {
         let [mut year, mut month, mut day] = [1970, 1, 1];

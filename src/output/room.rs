@@ -11,7 +11,7 @@ use crate::io::IoError;
 /// Time until the first new attempt; each later one comes after twice as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Time between two looks at whether Ctrl-C was pressed.
+/// Time between two checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(25);
 
 /// Whether a file could not be written for want of room: a full disk, a used up quota, a limit on the size of files.
@@ -23,7 +23,8 @@ pub fn is_lacking(error: &Error) -> bool {
 #[derive(Debug)]
 pub struct Wait<'a> {
     stop: &'a AtomicBool,
-    /// A run that was stopped before still wants to be saved; only Ctrl-C during the wait gives up.
+    /// Whether `stop` was set before the wait: only Ctrl-C during the wait gives up, since a stopped run must still be
+    /// saved.
     stopped_before: bool,
     pause: Option<Duration>,
 }
@@ -38,7 +39,8 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Waits a while after an attempt that found no room, and returns whether to try again. The first wait is told.
+    /// Waits a while after an attempt that found no room, and returns whether to try again. The first wait is reported
+    /// to the user.
     pub fn again(&mut self, error: &Error, progress: &Progress) -> bool {
         if !is_lacking(error) {
             return false;

@@ -23,7 +23,7 @@ pub enum Opening {
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    /// Present where this process works on the run: nobody else does until this is dropped.
+    /// Present if this process works on the run; keeps other processes out until it is dropped.
     lock: Option<Lock>,
 }
 
@@ -33,7 +33,8 @@ const MARKS: [&str; 4] = ["run.json", "checkpoint.safetensors", "metrics.jsonl",
 /// Rendered references.
 const REFERENCES: &str = "references.safetensors";
 
-/// Everything that belongs to one run; the rendered references stay, they name what they were made of.
+/// Everything that belongs to one run. Rendered references are not part of it: their file holds a hash of the scene
+/// that they show.
 const CONTENTS: [&str; 15] = [
     "run.json",
     "scene.json",
@@ -84,7 +85,7 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// What keeps the folder from being locked, if anything does: others must then be kept out by people.
+    /// The warning that the folder cannot be locked, if so: the user must then keep other processes out.
     pub fn warning(&self) -> Option<String> {
         let Some(Lock::Unsupported(error)) = &self.lock else {
             return None;
@@ -95,7 +96,7 @@ impl RunFolder {
         ))
     }
 
-    /// Removes what a killed process has left of files that it was writing.
+    /// Removes the temporary files that a killed process has left.
     fn remove_leftovers(&self) {
         atomic::remove_leftovers(&self.path, |target| CONTENTS.contains(&target) || target == REFERENCES);
         let stages = fs::read_dir(self.path.join("stages")).into_iter().flatten().flatten();
@@ -136,17 +137,17 @@ impl RunFolder {
         self.path.join("final")
     }
 
-    /// What textures, maps and numbers began with.
+    /// Initial values of textures, environment maps and numbers.
     pub fn start(&self) -> PathBuf {
         self.path.join("start")
     }
 
-    /// What textures, maps and numbers are in the scene that references are rendered from.
+    /// Values of textures, environment maps and numbers in the scene that references are rendered from.
     pub fn truth(&self) -> PathBuf {
         self.path.join("truth")
     }
 
-    /// What resolution number `stage`, from 1, ended with.
+    /// Parameters at the end of resolution stage `stage`, from 1.
     pub fn stage(&self, stage: u32) -> PathBuf {
         self.path.join("stages").join(stage.to_string())
     }
@@ -171,12 +172,12 @@ impl RunFolder {
         self.path.join("held_out.json")
     }
 
-    /// The same with their cameras refined.
+    /// Figures of the held-out views with their cameras refined.
     pub fn held_out_refined_figures(&self) -> PathBuf {
         self.path.join("held_out_refined.json")
     }
 
-    /// Everything needed to go on.
+    /// Everything needed to resume the run.
     pub fn checkpoint(&self) -> PathBuf {
         self.path.join("checkpoint.safetensors")
     }
@@ -201,7 +202,7 @@ impl RunFolder {
         self.path.join(REFERENCES)
     }
 
-    /// What the rendered views should look like.
+    /// Reference images of the rendered views.
     pub fn reference_images(&self) -> PathBuf {
         self.path.join("references")
     }
@@ -332,7 +333,7 @@ mod tests {
         }
     }
 
-    /// Everything that a run has written goes, files and folders, and what is half written in any of its folders.
+    /// All files and folders that a run has written are removed, and temporary files in any of its folders.
     #[test]
     fn clearing_leaves_the_references_and_what_is_not_the_runs() {
         let root = tempfile::tempdir().expect("a temporary folder");

@@ -54,13 +54,13 @@ impl SplatValues {
         tensors::write(path, &tensors, &BTreeMap::new())
     }
 
-    /// Writes a point cloud as viewers of three-dimensional splats read it (Kerbl2023): the picture lies in the plane
-    /// z = 0, seen along +z with y downwards; each splat lies a little behind the one that it is drawn behind.
+    /// Writes a point cloud as viewers of three-dimensional splats read it (Kerbl2023): the picture lies in the plane z
+    /// = 0, seen along +z with y downwards; splats are stacked along z in drawing order, the nearest first.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write_ply(&self, path: &Path) -> Result<()> {
-        /// Viewers hold colours as coefficients of the first spherical harmonic.
+        /// The constant spherical harmonic Y₀: viewers store colours as its coefficients.
         const HARMONIC: f32 = 0.282_094_8;
         /// Logarithm of the thickness.
         const THIN: f32 = -14.0;
@@ -81,7 +81,7 @@ impl SplatValues {
         for i in 0..self.count() {
             let ([x, y], [a, b]) = (self.position(i), self.scale(i));
             let [red, green, blue] = self.color(i).map(|c| (c - 0.5) / HARMONIC);
-            // An opacity of 1 has no logit.
+            // The logits of opacities 0 and 1 are infinite.
             let opacity = self.arrays[4][i].clamp(1e-6, 1.0 - 1e-6);
             let (sin, cos) = (0.5 * self.arrays[2][i]).sin_cos();
             let values = [
@@ -108,9 +108,9 @@ impl SplatValues {
         atomic::write_bytes(path, &bytes)
     }
 
-    /// The splats as ellipses for a picture of this size, the last first. Each has the splat's opacity and is as large
-    /// as lets through as much light: √2 standard deviations. With `outlines` they are lines around the splats' half
-    /// height.
+    /// The splats as ellipses for a picture of this size, back to front. An ellipse has the splat's opacity and
+    /// semi-axes of √2 standard deviations, so that its area times opacity is the Gaussian's integral. With `outlines`
+    /// they are lines where the splats have half their peak.
     pub fn svg(&self, [width, height]: [u32; 2], outlines: bool) -> String {
         let side = width.max(height) as f32;
         let mut text = format!(
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Byte by byte, because no reader of ours is the viewers'.
+    /// Bytes are compared, since this program has no reader for the viewers' format.
     #[test]
     fn point_clouds_have_the_layout_that_viewers_read() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -204,7 +204,8 @@ mod tests {
         assert!(values[17 + 9].is_finite(), "opacity 1 has no logit");
     }
 
-    /// Logits of 0 and 1 are those of 10⁻⁶ and 1 - 10⁻⁶; half an angle's cosine and sine turn by it around z.
+    /// Opacities 0 and 1 have the logits of 10⁻⁶ and 1 - 10⁻⁶; the quaternion of a rotation around z has cosine and
+    /// sine of half the angle.
     #[test]
     fn opacities_have_finite_logits_and_angles_are_halved() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! Values of parameters as a folder has them: read at whatever resolution they have, and what else lies there.
+//! Reads values of parameters from a folder, at any resolution, and finds files there that belong to no parameter.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use crate::io::tensors::Reader;
 use crate::io::{Image, image, npy, read_at_most, srgb, vol};
 use crate::params::{Kind, ParamSet, Parameter};
 
-/// Most bytes of a value as JSON: a few numbers.
+/// Largest `.json` file of a value, in bytes; usually it holds a few numbers.
 const MAX_VALUE_BYTES: u64 = 1 << 24;
 
-/// Takes the values of parameters from the files of `folder`, at whatever resolution they have. All that a run changes
-/// must be there (in a scene without optimised parameters, at least one of its parameters); others may be. Returns the names
-/// of files that look like values of a parameter and are of none, in order.
+/// Reads the values of parameters from the files of `folder`, at any resolution. Those of all optimised parameters must be
+/// there (in a scene without any, those of at least one parameter); others may be. Returns the sorted names of files that
+/// look like a parameter's values but belong to none.
 ///
 /// # Errors
-/// Files are missing, which are then all listed, or do not fit their parameter; or a file says where something stands, which
-/// is no parameter in this scene.
+/// Files are missing, which are then all listed, or do not fit their parameter; or a file places an object or its vertices,
+/// and that placement is no parameter of this scene.
 pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<Vec<String>> {
     if !folder.is_dir() {
         bail!(
@@ -53,7 +53,7 @@ pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<Vec<String>> {
         bail!("{}: lacks {}; {hint}", folder.display(), missing.join(", "));
     }
     let strangers = strangers(folder, params)?;
-    // Places are parameters only where the scene says so: without them everything would stand elsewhere.
+    // A placement is a parameter only if the scene says so; without reading it the object would stand elsewhere.
     let is_place = |name: &&String| PLACES.iter().any(|part| name.contains(part));
     if let Some(place) = strangers.iter().find(is_place) {
         let path = place.rsplit_once('.').map_or(place.as_str(), |(path, _)| path);
@@ -65,10 +65,10 @@ pub fn read_all(folder: &Path, params: &mut ParamSet) -> Result<Vec<String>> {
     Ok(strangers)
 }
 
-/// What the paths of parameters contain that tell where something stands.
+/// Parts of parameter paths that mark placements of objects and of their vertices.
 const PLACES: [&str; 3] = [".to_world.", ".vertex_positions.", ".vertex_normals."];
 
-/// The names of files in a folder that are called like values of a parameter of some scene, and of none of these, in order.
+/// The sorted names of files in a folder that are named like a parameter's values but belong to none of `params`.
 fn strangers(folder: &Path, params: &ParamSet) -> Result<Vec<String>> {
     let known: HashSet<PathBuf> = params
         .parameters
@@ -92,11 +92,11 @@ fn strangers(folder: &Path, params: &ParamSet) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Takes the values of a parameter from a file of its kind, at whatever resolution that has.
+/// Reads the values of a parameter from a file of its kind, at the file's resolution.
 ///
 /// # Errors
-/// The file cannot be read, holds numbers that are not finite, or has other channels than the parameter (or, of a mesh's
-/// values, another number of them).
+/// The file cannot be read, holds numbers that are not finite, or has other channels than the parameter (or, for values
+/// on a mesh, another number of values).
 pub fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
     let (size, channels, values) = match parameter.kind {
         Kind::Grid | Kind::Attribute => {
@@ -111,7 +111,7 @@ pub fn read(path: &Path, parameter: &mut Parameter) -> Result<()> {
             let image = read_radiance(path)?;
             let size = [image.width, image.height, 1];
             let is_grey = image.data.chunks_exact(3).all(|t| t[0] == t[1] && t[1] == t[2]);
-            // Images are read as colours.
+            // `read_radiance` returns three channels even for grey images.
             match parameter.shape.channels == 1 && is_grey {
                 true => (size, 1, image.data.into_iter().step_by(3).collect()),
                 false => (size, image.channels, image.data),
@@ -179,7 +179,7 @@ fn read_radiance(path: &Path) -> Result<Image> {
     })
 }
 
-/// The numbers of a parameter that a folder has as `.json`; None where it has none, or they are damaged.
+/// The numbers of a parameter in its `.json` file of a folder; None if the file is missing or damaged.
 pub fn read_numbers(folder: &Path, parameter: &str) -> Option<Vec<f32>> {
     read_value(&folder.join(format!("{parameter}.json"))).ok()
 }

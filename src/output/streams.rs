@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::sync::Mutex;
 
-/// Why data did not reach standard output, if a reader was still there.
+/// The first error of writing data to standard output; a closed pipe is not one.
 static LOST: Mutex<Option<String>> = Mutex::new(None);
 
 /// Prints a line of data. A reader that has gone away is no error: what was computed is in the run's folder.
@@ -18,18 +18,18 @@ pub fn print_bytes(bytes: &[u8]) {
     keep(io::stdout().lock().write_all(bytes));
 }
 
-/// Says a line to people on standard error, by [`tell!`](crate::tell). Nobody may be there to read it.
+/// Prints a line for people to standard error, for [`tell!`](crate::tell). Errors of writing are ignored.
 pub fn say(text: Arguments) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Says a line to people, formatted as by `eprintln!`.
+/// Prints a line for people to standard error, formatted as by `eprintln!`.
 #[macro_export]
 macro_rules! tell {
     ($($text:tt)*) => { $crate::output::streams::say(format_args!($($text)*)) };
 }
 
-/// Writes what is left, and returns why data was lost, if any was.
+/// Flushes standard output, and returns the error by which data was lost, if any was.
 pub fn finish() -> Option<String> {
     keep(io::stdout().lock().flush());
     LOST.lock().ok()?.take()

@@ -41,7 +41,7 @@ pub(super) struct RunData {
     pub(super) figures: Vec<Figures>,
     pub(super) views: Vec<View>,
     pub(super) parameters: Vec<Recovered>,
-    /// Textures, maps and numbers that it began with, and those of the scene that references were rendered from.
+    /// Initial textures, maps and numbers, and those of the scene that references were rendered from.
     pub(super) start: Vec<Recovered>,
     pub(super) truth: Vec<Recovered>,
 }

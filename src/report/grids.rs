@@ -25,7 +25,7 @@ pub(super) struct GridShown {
     pub(super) path: String,
     /// Index of the run.
     pub(super) run: usize,
-    /// What of it this is: `recovered`, `start` or `truth`.
+    /// Which of the parameter's values are shown: `recovered`, `start` or `truth`.
     pub(super) moment: &'static str,
     /// Texels along x, y, z of the parameter, and of the displayed volume.
     pub(super) size: [usize; 3],
@@ -56,8 +56,8 @@ enum Palette {
     Harmonics { activation: String, coded: bool },
 }
 
-/// The displayed volume or map of a parameter, between what it began with and the truth where these are known, all by
-/// one scale; nothing for single numbers.
+/// The displayed volumes or maps of a parameter: start, recovered values and truth, as far as they are known, on one
+/// colour scale; empty for single numbers.
 pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Vec<GridShown> {
     let alike = |known: &&Recovered| {
         known.path == parameter.path && known.shape.channels == parameter.shape.channels && known.shape.texels() > 1
@@ -117,7 +117,7 @@ fn picture(parameter: &Recovered, palette: &Palette) -> Texels {
 }
 
 impl Texels {
-    /// Amounts go from `low` to `high`.
+    /// The bytes of the picture; amounts are scaled from `low` to `high`.
     fn png(&self, palette: &Palette, low: f32, high: f32) -> Vec<u8> {
         let texels = self.values.iter();
         let bytes: Vec<u8> = match palette {
@@ -139,7 +139,7 @@ impl Texels {
     }
 }
 
-/// How a parameter is displayed whose values are these, at several moments.
+/// How a parameter is displayed; `all` are its values at the start, as recovered, and in truth.
 fn palette<'a>(data: &RunData, parameter: &Recovered, all: impl Iterator<Item = &'a [f32]>) -> Palette {
     let (owner, name) = parameter.path.rsplit_once('.').unwrap_or(("", &parameter.path));
     let owner = owner.split('.').fold(&data.scene, |at, key| &at[key]);

@@ -42,8 +42,8 @@ pub(super) fn html(runs: &[RunData], views: &[ViewShown]) -> String {
     fill(PAGE, &parts)
 }
 
-/// A page with texts in the places of its marks, each of which occurs once and in this order, so that inserted text is never
-/// searched for marks.
+/// A page with its marks replaced by texts. Each mark occurs once and in this order, so that inserted text is never searched
+/// for marks.
 pub(crate) fn fill(page: &str, parts: &[(&str, String)]) -> String {
     let mut filled = String::new();
     let mut rest = page;
@@ -313,7 +313,7 @@ fn curves(runs: &[RunData], views: &[ViewShown]) -> String {
     html + "</p>\n"
 }
 
-/// What runs of these names and scenes minimise, as words; empty where it is the same or not known of all.
+/// The losses of runs, given by name and scene, in words; empty if all are the same or one is unknown.
 fn different_losses<'a>(runs: impl Iterator<Item = (&'a str, &'a Value)>) -> String {
     let losses: Option<Vec<(&str, &Value)>> = runs
         .map(|(name, scene)| Some((name, scene.pointer("/optimize/loss")?)))
@@ -351,7 +351,7 @@ fn stage_marks(run: &RunData, over: Over) -> Vec<(f64, String)> {
         .collect()
 }
 
-/// A table of parameters that are a few numbers, beside what they began with and the truth where these are known.
+/// A table of parameters that are a few numbers, beside their start and truth where these are known.
 fn numbers(runs: &[RunData]) -> String {
     let text = |values: &[f32]| {
         let values: Vec<String> = values.iter().map(|v| format!("{v:.5}")).collect();

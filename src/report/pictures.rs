@@ -22,7 +22,7 @@ pub(super) const MAX_FRAMES: usize = 24;
 /// The longest side of a picture in pixels.
 pub(super) const MAX_SIDE: usize = 400;
 
-/// Pixels of all pictures together.
+/// The largest number of pixels of all pictures together.
 pub(super) const MAX_PIXELS: usize = 1 << 22;
 
 /// A PNG as a data URI.

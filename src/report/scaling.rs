@@ -22,11 +22,11 @@ const COLORS: [RGBColor; MAX_RUNS] = [
     RGBColor(0x6a, 0x6a, 0x6a),
 ];
 
-/// Costs of one kind.
+/// One curve of costs.
 #[derive(Debug)]
 pub struct Line {
     pub name: String,
-    /// What they depend on, and the costs; what is not positive is left out.
+    /// Pairs of the quantity on the horizontal axis and the cost; pairs that are not positive are left out.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -40,7 +40,7 @@ impl Line {
 #[derive(Debug)]
 pub struct Panel<'a> {
     pub title: &'a str,
-    /// What its horizontal axis shows.
+    /// Label of the horizontal axis.
     pub across: &'a str,
     pub lines: Vec<Line>,
 }
@@ -140,7 +140,7 @@ mod tests {
         let svg = svg(&[panel(&points), panel(&points)]).expect("drawn");
         assert_eq!(svg.matches("path replay").count(), 1, "{svg}");
         assert_eq!(svg.matches("<polyline").count() % 2, 0);
-        // Three dots a panel, evenly spaced: what is zero has no logarithm.
+        // Three dots a panel, evenly spaced: points at zero, which have no logarithm, are left out.
         let circles: Vec<f64> = svg
             .split("<circle cx=\"")
             .skip(1)

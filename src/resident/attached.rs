@@ -1,4 +1,4 @@
-//! What an integrator that moves the points of chains of smooth glass and mirrors does not reach.
+//! Which scenes `prb_attached`, which moves the points of chains of smooth glass and mirrors, cannot differentiate.
 
 use super::layout::{
     BsdfRecord, CHAIN_VERTICES, LeafRecord, NONE, SurfaceRecord, TextureRecord, leaf, light, surface, texture,
@@ -8,8 +8,8 @@ use super::paths::PathScene;
 use crate::params::{ParamSet, Quantity};
 use crate::scene::{Geometry, Scene, Surface};
 
-/// What of the scene the derivatives of `prb_attached` would leave out, in one sentence; None where they are whole, and for
-/// other integrators.
+/// What in the scene the derivatives of `prb_attached` would leave out, in one sentence; None where they are complete, and
+/// for other integrators.
 pub(super) fn obstacle(paths: &PathScene, params: &ParamSet) -> Option<String> {
     if !paths.attached {
         return None;
@@ -46,7 +46,7 @@ pub(super) fn obstacle(paths: &PathScene, params: &ParamSet) -> Option<String> {
     })
 }
 
-/// What of a scene has no derivatives by what is moved in it, likewise.
+/// What in the scene has no derivatives by its motions under `prb_attached`, in one sentence; None where they are complete.
 pub(super) fn unmoved(scene: &Scene, paths: &PathScene) -> Option<String> {
     let turns = |surface: &SurfaceRecord| {
         let record = &paths.bsdfs.bsdfs[surface.bsdf as usize];
@@ -84,7 +84,7 @@ pub(super) fn unmoved(scene: &Scene, paths: &PathScene) -> Option<String> {
     })
 }
 
-/// The leaves of a BSDF.
+/// The leaves of a BSDF on both sides.
 fn sides<'a>(paths: &'a PathScene, record: &BsdfRecord) -> impl Iterator<Item = &'a LeafRecord> {
     let leaves = |[first, count]: [u32; 2]| &paths.bsdfs.leaves[first as usize..][..count as usize];
     leaves(record.front).iter().chain(leaves(record.back))
@@ -95,7 +95,7 @@ fn is_smooth(kind: u32) -> bool {
     matches!(kind, leaf::DIELECTRIC | leaf::THIN_DIELECTRIC | leaf::CONDUCTOR)
 }
 
-/// The same of a BSDF.
+/// As [`obstacle`], for the BSDF `record` of this number.
 fn bsdf_obstacle(paths: &PathScene, params: &ParamSet, number: u32, record: &BsdfRecord) -> Option<String> {
     sides(paths, record).find_map(|record| match is_black(paths, params, record) {
         true => None,
@@ -104,7 +104,7 @@ fn bsdf_obstacle(paths: &PathScene, params: &ParamSet, number: u32, record: &Bsd
     })
 }
 
-/// Whether a leaf is of a kind, in the surface's own frame, and not part of a mixture.
+/// Whether a leaf is of a kind, without a relief and not part of a mixture.
 fn is_alone(record: &LeafRecord, kind: u32) -> bool {
     record.kind == kind && record.relief == NONE && record.factors == 0
 }
@@ -114,8 +114,8 @@ fn textures<'a>(paths: &'a PathScene, record: &LeafRecord) -> &'a [TextureRecord
     &paths.bsdfs.textures[record.first_texture as usize..][..record.textures as usize]
 }
 
-/// The same of a diffuse leaf of the BSDF of this number. Directions that are sampled there are held, and so light must come from
-/// so far away that only they count, and normals must not change from point to point.
+/// As [`obstacle`], for a diffuse leaf of the BSDF of this number. Directions sampled there are held while the point moves,
+/// so that lights must be infinitely far away, and normals must not change from point to point.
 fn diffuse_obstacle(paths: &PathScene, number: u32, record: &LeafRecord) -> Option<String> {
     let is_far = |kind: u32| matches!(kind, light::ENVMAP | light::DIRECTIONAL);
     if !paths.lights.iter().all(|light| is_far(light.kind)) {
@@ -140,7 +140,7 @@ fn diffuse_obstacle(paths: &PathScene, number: u32, record: &LeafRecord) -> Opti
     })
 }
 
-/// The same of another leaf.
+/// As [`obstacle`], for any other leaf.
 fn leaf_obstacle(paths: &PathScene, record: &LeafRecord) -> Option<String> {
     if !is_smooth(record.kind) || record.factors > 0 {
         return Some(
@@ -175,7 +175,7 @@ fn leaf_obstacle(paths: &PathScene, record: &LeafRecord) -> Option<String> {
         .then(|| "`prb_attached` knows normal maps that are a `bitmap`; write the normals as one".into())
 }
 
-/// Whether a leaf is diffuse, black, and stays so.
+/// Whether a leaf is diffuse, and black whatever a run changes.
 fn is_black(paths: &PathScene, params: &ParamSet, record: &LeafRecord) -> bool {
     let stays_black = |texture: &TextureRecord| {
         let parameter = &params.parameters[texture.slot as usize];

@@ -19,13 +19,13 @@ pub struct Bsdfs {
     pub leaves: Vec<LeafRecord>,
     pub factors: Vec<FactorRecord>,
     pub textures: Vec<TextureRecord>,
-    /// The volumes of textures, until they are placed among the scene's.
+    /// The volumes of textures, until [`Self::place_volumes`] appends them to the scene's.
     volumes: Vec<VolumeRecord>,
     /// For each BSDF its path in the scene: what several surfaces share is one record.
     paths: Vec<String>,
 }
 
-/// A leaf of one side while its mixtures are taken apart.
+/// A leaf of one side with the factors of its weight, while mixtures are flattened.
 #[derive(Debug, Clone, PartialEq)]
 struct Part {
     leaf: LeafRecord,
@@ -72,7 +72,7 @@ impl Bsdfs {
         self.bsdfs.len() as u32 - 1
     }
 
-    /// Moves the volumes of textures behind those of media.
+    /// Appends the volumes of textures to those of media.
     pub(super) fn place_volumes(&mut self, volumes: &mut Vec<VolumeRecord>) {
         let solid = |record: &&mut TextureRecord| record.kind == layout::texture::VOLUME;
         for record in self.textures.iter_mut().filter(solid) {
@@ -91,8 +91,8 @@ impl Bsdfs {
         }
     }
 
-    /// Whether a leaf looks different when it is turned about its normal: its roughnesses along the tangents are two
-    /// textures, or its anisotropy is not zero for ever.
+    /// Whether a leaf may look different when it is turned about its normal: its roughnesses along the tangents are two
+    /// textures, or it is principled and has an anisotropy, which may be zero.
     fn is_anisotropic(&self, leaf: &LeafRecord) -> bool {
         let texture = |i: u32| self.textures[(leaf.first_texture + i) as usize];
         match leaf.kind {
@@ -107,7 +107,7 @@ impl Bsdfs {
         slots.any(|slot| params.parameters[slot as usize].tuning.is_some())
     }
 
-    /// Adds the leaves of a side: the first, and how many.
+    /// Adds the leaves of a side; returns the index of the first and their number.
     fn push(&mut self, parts: Vec<Part>) -> [u32; 2] {
         let range = [self.leaves.len() as u32, parts.len() as u32];
         for part in parts {
@@ -226,7 +226,7 @@ impl Bsdfs {
         let texture = self.texture(&relief.texture, params);
         let mut sides = self.sides(nested, params);
         if !relief.flips {
-            // A path may meet the front of the relief on the back of the surface, and the other way round.
+            // A path may hit the front of the relief from the back of the surface, and the other way round.
             let all = either_side(sides);
             sides = [all.clone(), all];
         }
@@ -289,7 +289,7 @@ impl Bsdfs {
 
 const NULL: Bsdf = Bsdf::Null;
 
-/// A leaf of nothing.
+/// A leaf record that lets light pass, without textures, factors and relief.
 fn blank() -> LeafRecord {
     LeafRecord {
         relief: NONE,
@@ -297,7 +297,7 @@ fn blank() -> LeafRecord {
     }
 }
 
-/// The leaves of both sides, each of which stands on its own side alone if it is not on both.
+/// The leaves of both sides in one list; one that only one side has is flagged to be on that side alone.
 fn either_side([front, back]: [Vec<Part>; 2]) -> Vec<Part> {
     let (both, behind): (Vec<Part>, Vec<Part>) = back.into_iter().partition(|part| front.contains(part));
     let bound = |parts: Vec<Part>, flag: u32| {
@@ -326,7 +326,7 @@ fn kind(model: Model) -> u32 {
     }
 }
 
-/// What a BSDF with a leaf of this kind is flagged by.
+/// The flags that a leaf of this kind gives to its BSDF.
 fn lobes(kind: u32) -> u32 {
     match kind {
         leaf::NULL | leaf::THIN_DIELECTRIC => flag::NULL,

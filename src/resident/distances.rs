@@ -10,12 +10,12 @@ use crate::io::{IoError, Result, vol};
 #[derive(Debug, Clone, Default)]
 pub struct Distances {
     pub grids: Vec<DistanceGridRecord>,
-    /// The values of all, one grid after the other.
+    /// The signed distances of all grids, one grid after the other.
     pub values: Vec<f32>,
-    /// Of each cell by how many it could grow on all sides before there is a cell among its own that the surface passes, plus
-    /// one; zero for such a cell itself.
+    /// For each cell its distance from the nearest cell that the surface passes, in steps to any of 26 neighbours, at most
+    /// 255; zero for a cell that the surface passes.
     pub rooms: Vec<u8>,
-    /// The file of each grid: it is read once however many shapes show it.
+    /// The file of each grid and its `smooth`: it is read once however many shapes show it.
     files: Vec<(PathBuf, bool)>,
 }
 
@@ -25,7 +25,7 @@ impl Distances {
         size_of_val(&self.grids[..]) + size_of_val(&self.values[..]) + size_of_val(&self.rooms[..])
     }
 
-    /// The index of the grid in a file, which is added unless it is there.
+    /// The index of a file's grid, which is read and added unless it is known.
     ///
     /// # Errors
     /// The file cannot be read, or has no surface.
@@ -62,7 +62,7 @@ impl Distances {
     }
 }
 
-/// Whether the values at the corners of each cell have different signs, or are zero.
+/// For each cell whether the surface passes it: whether the values at its corners have different signs, or one is zero.
 fn occupied_cells([nx, ny, nz]: [usize; 3], values: &[f32]) -> Vec<bool> {
     let mut occupied = Vec::with_capacity((nx - 1) * (ny - 1) * (nz - 1));
     for z in 0..nz - 1 {
@@ -77,7 +77,7 @@ fn occupied_cells([nx, ny, nz]: [usize; 3], values: &[f32]) -> Vec<bool> {
     occupied
 }
 
-/// The distances of cells from the nearest that is occupied, in steps to any of 26 neighbours: one sweep forwards and one
+/// The distances of cells from the nearest occupied cell, in steps to any of 26 neighbours: one sweep forwards and one
 /// backwards give them exactly.
 fn rooms(size: [usize; 3], occupied: &[bool]) -> Vec<u8> {
     let mut rooms: Vec<u8> = occupied.iter().map(|is| if *is { 0 } else { u8::MAX }).collect();
@@ -90,7 +90,7 @@ fn rooms(size: [usize; 3], occupied: &[bool]) -> Vec<u8> {
     rooms
 }
 
-/// The distance of a cell by way of its neighbours that are before it (`side` -1) or after it (1).
+/// The distance of a cell by way of its neighbours that come before it in memory (`side` -1) or after it (1).
 fn nearer([nx, ny, nz]: [usize; 3], rooms: &[u8], at: usize, side: isize) -> u8 {
     let (x, y, z) = (at % nx, at / nx % ny, at / nx / ny);
     let mut least = rooms[at];
@@ -105,7 +105,7 @@ fn nearer([nx, ny, nz]: [usize; 3], rooms: &[u8], at: usize, side: isize) -> u8 
     least
 }
 
-/// Half of a cell's neighbours, along z, y and x: those after it.
+/// Half of a cell's neighbours, as steps along z, y and x: those after it in memory.
 const NEIGHBOURS: [(isize, isize, isize); 13] = [
     (0, 0, 1),
     (0, 1, -1),

@@ -1,12 +1,12 @@
-//! Triangles that shine: the surface of an area light, cut up to draw points of it.
+//! The triangles of area lights on cubes and meshes, from which points are drawn uniformly by area.
 
 use glam::{Affine3A, Vec3};
 
 use super::layout::{CornerRecord, EmissiveTriangleRecord, NONE, Triangle};
 use crate::each::EachEntry;
 
-/// How u and v lead over the faces of the cube [-1, 1]³, as in Mitsuba: from (p + 1) / 2, where p is the coordinate along
-/// an axis, or minus that. Faces are numbered 2 · axis, plus 1 on the positive side.
+/// Texture coordinates on the faces of the cube [-1, 1]³, as in Mitsuba: u and v are (1 + sign · p) / 2, with p the
+/// coordinate along the axis of (axis, sign). Faces are numbered 2 · axis, plus 1 on the positive side.
 pub const CUBE_UV: [[(usize, f32); 2]; 6] = [
     [(1, 1.0), (2, 1.0)],
     [(1, 1.0), (2, -1.0)],
@@ -44,7 +44,7 @@ pub fn cube(to_world: &Affine3A) -> Vec<(Triangle, CornerUvs)> {
     triangles
 }
 
-/// Triangles of a mesh with the coordinates of their corners.
+/// Triangles of a mesh with the texture coordinates of their corners.
 pub fn mesh(triangles: &[Triangle], corners: &[CornerRecord]) -> Vec<(Triangle, CornerUvs)> {
     let uvs = corners.iter().map(|corner| {
         let [au, av, bu, bv] = corner.uv_ab;
@@ -53,9 +53,8 @@ pub fn mesh(triangles: &[Triangle], corners: &[CornerRecord]) -> Vec<(Triangle, 
     triangles.iter().copied().zip(uvs).collect()
 }
 
-/// The records of a light that shines from these triangles, from their backs if `flip_normals`, and their area; `first`
-/// is the number of the first among all meshes', [`NONE`] if they are of none. None if the area is zero or no finite
-/// number.
+/// The records of an area light on these triangles, on their backs if `flip_normals`, and their total area. `first` is the
+/// first triangle's number among all meshes', [`NONE`] of a cube. None if the area is zero or not finite.
 pub fn emissive_triangles(
     triangles: &[(Triangle, CornerUvs)],
     flip_normals: bool,
@@ -114,8 +113,8 @@ mod tests {
         (b - a).cross(c - a)
     }
 
-    /// Under any map, mirrored or not, a cube's emissive_triangles face away from its middle, or to it when flipped, and end where
-    /// the next begins.
+    /// Under any map, mirrored or not, a cube's triangles face away from its middle, or to it when flipped, and each one's
+    /// share of the area ends where the next begins.
     #[test]
     fn a_cube_shines_outwards_from_all_its_area() {
         let middle = Vec3A::new(3.0, -2.0, 0.5);

@@ -1,27 +1,27 @@
 //! The table that directions towards an environment map are drawn from.
 //!
-//! A direction's pdf in u and v is that of a function which is bilinear between the weights of the map's texels:
-//! luminance, or by compensation what it has more than the mean, times the sine of the row's polar angle. A cell lies between four texels; columns wrap around. The table
-//! holds, one after the other,
+//! A direction's pdf in u and v is proportional to the bilinear interpolation of the texels' weights: luminance, or with
+//! MIS compensation luminance above the mean, plus a floor, times the sine of the row's polar angle. A cell lies between
+//! four texels; columns wrap around. The table holds, one after the other,
 //!
 //! - `rows + 1` cumulated probabilities of the rows of cells,
 //! - for each row `columns + 1` cumulated probabilities of its cells,
 //! - the weights of all texels, row by row,
 //! - a guide to the rows, then one to the cells of each row: between which bins to search for a number.
 //!
-//! A guide divides the numbers from 0 to 1 into parts, a power of two of them, so that a number's part is exact. Its entries are the
-//! bins that contain the first numbers of the parts, then the last bin, as the bits of whole numbers: a number's bin is between those of its own part
-//! and the next one.
+//! A guide divides [0, 1) into equal parts, a power of two of them, so that a number's part is exact. Its entries are the
+//! bins in which the parts begin, then the last bin, as the bits of whole numbers: a number's bin lies between the entries
+//! of its own part and of the next.
 
 use crate::each::EachEntry;
 use rayon::prelude::*;
 
-/// Luminance that is added to every texel, as a share of the map's mean: a texel that is black, and which a run would
-/// make brighter, is drawn too, and no direction's pdf is zero. At most this share of all draws is spent on it.
+/// Luminance that is added to every texel, as a share of the map's mean: a black texel, which a run may make brighter, is
+/// drawn too, and no direction's pdf is zero. Without compensation it takes at most this share of all draws.
 pub const FLOOR: f64 = 1.0 / 256.0;
 
-/// Weight of a pole's texels, whose sine is zero, as a share of what the next row's sine is: their light reaches far
-/// into the cells of the first row.
+/// In place of the sine of a pole's row, which is zero, as a share of the next row's sine: interpolation carries the pole's
+/// radiance far into the cells of the first row.
 const POLE: f64 = 0.25;
 
 /// Columns and rows of cells of a map of `size` texels.
@@ -30,10 +30,10 @@ pub fn cells(size: [u32; 2]) -> [usize; 2] {
     [size[0] as usize, size[1].max(2) as usize - 1]
 }
 
-/// Cells of a row that its guide has a part for: a line of the cache.
+/// Cells a part of the guide to a row: as many f32 as a cache line holds.
 const CELLS_A_PART: usize = 16;
 
-/// Parts of the guide to so many rows.
+/// Parts of the guide to `rows` rows of cells.
 #[inline(always)]
 pub fn parts_of_rows(rows: usize) -> usize {
     rows.next_power_of_two()
@@ -81,7 +81,7 @@ pub fn first_weight(size: [u32; 2]) -> usize {
     first_of_row(size, cells(size)[1])
 }
 
-/// The table of a map of `size` texels that are RGB. If `compensated`, directions are drawn by what is brighter than the mean, since
+/// The table of a map of `size` RGB texels. If `compensated`, directions are drawn by luminance above the mean, since
 /// multiple importance sampling leaves the rest to BSDFs (Karlik2019).
 pub fn environment_table(size: [u32; 2], data: &[f32], compensated: bool) -> Vec<f32> {
     let [columns, rows] = cells(size);
@@ -110,7 +110,7 @@ pub fn environment_table(size: [u32; 2], data: &[f32], compensated: bool) -> Vec
     table
 }
 
-/// Appends the guide to `bins` whose cumulated probabilities begin at `first`.
+/// Appends the guide to `bins` bins whose cumulated probabilities begin at `first`.
 fn push_guide(table: &mut Vec<f32>, first: usize, bins: usize, parts: usize) {
     let mut bin = 0;
     for part in 0..parts {
@@ -123,7 +123,7 @@ fn push_guide(table: &mut Vec<f32>, first: usize, bins: usize, parts: usize) {
     table.push(f32::from_bits(bins as u32 - 1));
 }
 
-/// The weight of each texel, in units of the map's mean.
+/// The weight of each texel, in units of the map's mean luminance.
 fn texel_weights(size: [u32; 2], data: &[f32], compensated: bool) -> Vec<f32> {
     let [columns, rows] = cells(size);
     let step = std::f64::consts::PI / rows as f64;
@@ -156,7 +156,7 @@ fn texel_weights(size: [u32; 2], data: &[f32], compensated: bool) -> Vec<f32> {
     weights
 }
 
-/// Writes cumulated probabilities in proportion to `weights`, from 0 to 1, and returns the sum of these.
+/// Writes the cumulative distribution of `weights`, from 0 to 1, to `out`, and returns the sum of the weights.
 pub fn cumulate(weights: impl Iterator<Item = f64> + Clone, out: &mut [f32]) -> f64 {
     let total: f64 = weights.clone().sum();
     let mut sum = 0.0;
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Checks that each number's bin is between those that a guide names.
+    /// Checks that each number's bin lies between the two entries of its guide.
     fn check_guide(table: &[f32], first: usize, bins: usize, [guide, parts]: [usize; 2]) {
         for i in 0..1000 {
             let u = i as f32 / 1000.0;
@@ -247,7 +247,8 @@ mod tests {
         );
     }
 
-    /// A guide has a part for sixteen cells, or a power of two more of them, and for each row one or more.
+    /// The guide to a row has a part for each sixteen cells, rounded up to a power of two; that to the rows has one or more
+    /// a row.
     #[test]
     fn guides_lead_to_bins() {
         for (width, parts) in [(1, 1), (16, 1), (17, 2), (32, 2), (33, 4), (200, 16)] {
@@ -298,8 +299,8 @@ mod tests {
         check([2, 3], &grey(&[0.0; 6]), &weights);
     }
 
-    /// Of luminances 1, 2, 3 and 6, whose mean is 3, half as much as the mean is left of the last; of a map without contrast
-    /// nothing is, and it is drawn uniformly.
+    /// Of luminances 1, 2, 3 and 6, whose mean is 3, only the last exceeds the mean, by the mean; in a map without contrast
+    /// none does, and it is drawn uniformly.
     #[test]
     fn a_compensated_map_is_drawn_by_what_exceeds_its_mean() {
         let floor = (1.0f64 / 256.0) as f32;

@@ -1,4 +1,4 @@
-//! A radiance field flattened into records, or nothing but what lies behind one.
+//! A radiance field flattened into records, or a scene of a background alone.
 
 use glam::{Affine3A, Vec3A};
 
@@ -113,7 +113,7 @@ fn describe(record: &mut SceneRecord, field: &RadianceField) {
 mod tests {
     use super::*;
 
-    /// A ray of length 3 has six steps of a half, or seven that it begins and ends within.
+    /// A ray of length 3 has six steps of length 0.5, or seven if it begins and ends within a step.
     #[test]
     fn the_longest_ray_has_a_sample_more_than_whole_steps() {
         let mut record: SceneRecord = bytemuck::Zeroable::zeroed();

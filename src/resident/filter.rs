@@ -3,13 +3,13 @@
 use super::layout::{FILTER_CELLS, FILTER_ENTRIES, FilterTable};
 use crate::scene::Filter;
 
-/// Points of Simpson's rule in a cell, less one.
+/// Intervals of Simpson's rule in a cell, of three points each.
 const PARTS: usize = 64;
 
 /// Standard deviations at which a Gaussian is cut off.
 const GAUSSIAN_EXTENT: f64 = 4.0;
 
-/// The value of a filter at `x` pixels from its centre, but for a factor; zero outside of its radius.
+/// The value of a filter at `x` pixels from its centre, not normalised; zero outside of its radius.
 pub fn profile(filter: Filter, x: f64) -> f64 {
     let x = x.abs();
     if x > f64::from(filter.radius()) {

@@ -1,17 +1,17 @@
-//! Maps of shapes into the world, and normals of meshes.
+//! Maps of shapes into the world, and which spheres and cylinders stay round under them.
 
 use crate::each::EachEntry;
 use std::f32::consts::PI;
 
 use glam::{Affine3A, DAffine3, Mat3A, Vec3A};
 
-/// The inverse of a map, of which each entry is as good as f32 can be: `transport::scene::shape::leave` counts on it.
+/// The inverse of a map, computed in f64 and rounded once to f32: `transport::scene::shape::leave` relies on this accuracy.
 pub(super) fn inverse(to_world: &Affine3A) -> Affine3A {
     let wide = DAffine3::from_cols_array(&to_world.to_cols_array().each(f64::from)).inverse();
     Affine3A::from_cols_array(&wide.to_cols_array().each(|x| x as f32))
 }
 
-/// The radius of the unit sphere under a map; None if it is not round there.
+/// The radius of the unit sphere's image under a map; None if the image is not round to 1e-4.
 pub(super) fn radius(to_world: &Affine3A) -> Option<f32> {
     let [x, y, z] = [
         to_world.matrix3.x_axis,
@@ -25,8 +25,8 @@ pub(super) fn radius(to_world: &Affine3A) -> Option<f32> {
     (alike && upright).then_some(radius)
 }
 
-/// The cylinder of radius one around the z axis from -1 to 1, moved to where a scene has one; about its axis it is turned
-/// as in Mitsuba.
+/// The map of the cylinder of radius one around the z axis from -1 to 1 to a scene's cylinder; its rotation about the axis
+/// is Mitsuba's.
 pub fn cylinder(ends: [[f32; 3]; 2], radius: f32) -> Affine3A {
     let [p0, p1] = ends.each(Vec3A::from_array);
     let half = 0.5 * (p1 - p0);
@@ -38,7 +38,8 @@ pub fn cylinder(ends: [[f32; 3]; 2], radius: f32) -> Affine3A {
     }
 }
 
-/// The area of the cylinder of radius one and height two under a map; None if it is not a right circular one there.
+/// The area of the image of the cylinder of radius one and height two under a map; None if it is not a right circular
+/// cylinder.
 pub(super) fn cylinder_area(to_world: &Affine3A) -> Option<f32> {
     let [x, y, z] = [
         to_world.matrix3.x_axis,

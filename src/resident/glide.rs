@@ -1,5 +1,5 @@
-//! Where the points that paths meet on a surface that moves may slide along the paths' rays: away from borders, and only
-//! where nothing jumps from point to point (docs/method.md, section 21).
+//! Where path vertices on a surface that moves may slide along the rays that hit it: away from borders, and only where the
+//! reflectance is continuous along the surface (docs/method.md, section 21).
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -11,34 +11,35 @@ use super::layout::{CornerRecord, LeafRecord, NONE, Rows, SurfaceRecord, Triangl
 use super::paths::PathScene;
 use crate::each::EachEntry;
 
-/// Corners may be this far from a mesh's plane and still count as in it, in parts of the mesh's size and of its distance from
-/// the origin, with which the rounding of f32 grows.
+/// Largest distance of a flat mesh's corners from its plane, as a part of the mesh's size and of its distance from the
+/// origin, with which the rounding of f32 grows.
 const FLATNESS: f64 = 1e-5;
 
-/// Where points slide on a surface that moves, as it stands now.
+/// Where points slide on a surface that moves, for its current place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Track {
-    /// Three affine functions of the point, of which the squares sum to one at the border and to zero in the middle; of a
-    /// box all but the largest count.
+    /// Three affine functions of a point in the world, whose squares sum to one at the border and to zero in the middle; of
+    /// a box the largest of the three is left out.
     pub rows: Rows,
     pub middle: [f32; 3],
-    /// The distance from the middle over which what is seen of the surface changes.
+    /// Half the surface's least extent, in the world: points slide only on surfaces that are large beside a lobe's
+    /// footprint.
     pub size: f32,
 }
 
-/// What is needed to tell where points slide on a surface, wherever it stands.
+/// What the [`Track`] of a surface follows from, wherever the surface stands.
 #[derive(Debug, Clone)]
 pub enum Ground {
-    /// They do not.
+    /// Points do not slide: they follow the surface.
     Held,
-    /// As its kind and its place say.
+    /// A shape that is no mesh: its kind and its place.
     Solid,
-    /// As the border of its mesh says while that is flat.
+    /// A mesh: its border, as long as the mesh is flat.
     Sheet(Border),
 }
 
-/// The triangles of a mesh, and the edges that belong to one of them alone, by the triangle and its corner before the
-/// edge.
+/// The triangles of a mesh and its border edges, which belong to one triangle alone: (index of the triangle, corner at
+/// which the edge begins).
 #[derive(Debug, Clone)]
 pub struct Border {
     triangles: Range<usize>,
@@ -46,9 +47,10 @@ pub struct Border {
 }
 
 impl Ground {
-    /// That of the surface `record`, whose triangles are `triangles` among all.
+    /// The ground of the surface `record`, whose triangles are `triangles` among those of all meshes.
     pub fn new(paths: &PathScene, record: &SurfaceRecord, triangles: Range<usize>) -> Self {
-        // Points of lights follow these, borders and all; distances have no derivatives.
+        // A sampled point of a light follows it, and so must a point of it that a path hits; grids of distances have no
+        // derivatives.
         if record.light != NONE || record.kind == surface::DISTANCES || !is_continuous(paths, record, &triangles) {
             return Self::Held;
         }
@@ -90,7 +92,7 @@ fn track_of_solid(record: &SurfaceRecord) -> Track {
         surface::CUBE => ([x, y, z], [0.0; 3]),
         _ => ([x, y, none], [0.0; 3]),
     };
-    // What is not curved and has no extent along z does not change along it.
+    // A flat shape has no extent along z, so that its third row does not count.
     let shrunk = match record.kind {
         surface::SPHERE | surface::CUBE => [x, y, z],
         surface::CYLINDER => [x, y, rows[0]],
@@ -104,18 +106,18 @@ fn track_of_solid(record: &SurfaceRecord) -> Track {
     }
 }
 
-/// Whether what a surface reflects changes without jumps along it.
+/// Whether a surface's BSDF is continuous along the surface.
 fn is_continuous(paths: &PathScene, record: &SurfaceRecord, triangles: &Range<usize>) -> bool {
     let Some(bsdf) = paths.bsdfs.bsdfs.get(record.bsdf as usize) else {
         return false;
     };
-    // Each triangle has a tangent of its own.
+    // Each triangle has its own tangent, so that anisotropic BSDFs jump from triangle to triangle.
     let is_mesh = record.kind == surface::MESH;
     if is_mesh && bsdf.flags & bsdf::ANISOTROPIC != 0 {
         return false;
     }
     let is_seamless = !is_mesh || has_one_uv_a_vertex(&paths.corners[triangles.clone()]);
-    // Coordinates of the others jump along a seam.
+    // Texture coordinates of other shapes jump along a seam.
     let unrolled = matches!(record.kind, surface::RECTANGLE | surface::CUBE | surface::MESH);
     let is_smooth = |number: u32| {
         let texture = &paths.bsdfs.textures[number as usize];
@@ -127,7 +129,7 @@ fn is_continuous(paths: &PathScene, record: &SurfaceRecord, triangles: &Range<us
     };
     let of_leaf = |leaf: &LeafRecord| {
         let factors = &paths.bsdfs.factors[leaf.first_factor as usize..][..leaf.factors as usize];
-        // Where a turned normal turns away from the viewer there is a border, anywhere on the surface.
+        // A normal map has borders anywhere on the surface: where a turned normal faces away from the viewer.
         leaf.relief == NONE
             && (leaf.first_texture..leaf.first_texture + leaf.textures).all(is_smooth)
             && factors.iter().all(|factor| is_smooth(factor.texture))
@@ -153,7 +155,8 @@ fn has_one_uv_a_vertex(corners: &[CornerRecord]) -> bool {
 
 impl Border {
     fn new(corners: &[CornerRecord], triangles: Range<usize>) -> Self {
-        // A triangle that is there twice, or is a line, would hide that edges are those of the border.
+        // Duplicate triangles, and those with a vertex twice, are left out: an edge of the border would count more than
+        // once.
         let mut known = HashSet::new();
         let is_new = |triangle: &usize| {
             let mut vertices = corners[*triangle].vertices();
@@ -182,8 +185,8 @@ impl Border {
         }
     }
 
-    /// The largest ellipse about the centre, its axes in proportion to the spread of the border, that crosses no edge of that;
-    /// none if the mesh is not flat, or its centre is not on it.
+    /// The largest ellipse about the centre, with axes in proportion to the spread of the border, that crosses no border
+    /// edge; None if the mesh is not flat, or its centre lies outside of it.
     fn track(&self, triangles: &[Triangle]) -> Option<Track> {
         let corners = |triangle: &Triangle| triangle.each(|p| DVec3::from_array(p.each(f64::from)));
         let all = || triangles[self.triangles.clone()].iter().map(corners);
@@ -205,7 +208,7 @@ impl Border {
         if all().any(|corners| turns(corners) || corners.into_iter().any(is_off)) {
             return None;
         }
-        // Axes along which the border has the same spread.
+        // An orthonormal basis of the plane; `turn` below rotates it to the principal axes of the border's second moments.
         let s = n.any_orthonormal_vector();
         let t = n.cross(s);
         let edge = |&(triangle, k): &(usize, usize)| {

@@ -9,16 +9,17 @@ use crate::each::each_index;
 /// Rounding of a point's local coordinates and of a hit on the shape, in units of the largest coordinate.
 const ROUNDING: f32 = 64.0 * f32::EPSILON;
 
-/// Wider margins than this take too much of a shape: it is too small for where it stands.
+/// Largest margin: a shape that needs more is too small for its distance from the origin, and no interior is used.
 const WIDEST: f32 = 0.01;
 
-/// The inside of a cube or a sphere, short of a margin that rounding does not cross.
+/// The inside of a cube or a sphere, less a margin that is larger than rounding.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interior {
     /// World to the shape's own space, where it reaches from -1 to 1.
     pub to_local: Rows,
     pub is_ball: bool,
-    /// How far from the middle a point may lie, in the shape's own space: along each axis, or of a ball in all.
+    /// Bound of a point's distance from the centre, in the shape's own space: along each axis of a cube, and squared of a
+    /// ball.
     pub within: f32,
 }
 
@@ -38,7 +39,7 @@ impl Interior {
     }
 }
 
-/// For each medium the shape that it fills alone, if it does. For surfaces that stand still.
+/// For each medium the convex shape that it fills alone, if there is one. For surfaces that stand still.
 pub(super) fn interiors(
     media: &[MediumRecord],
     surfaces: &[SurfaceRecord],
@@ -58,7 +59,7 @@ pub(super) fn interiors(
     (0..media.len()).map(of_medium).collect()
 }
 
-/// The inside of a closed convex shape with outward normals; its medium is not also outside.
+/// The inside of a closed convex shape with outward normals; None for other shapes, and if its medium is also outside.
 fn inside_of(shell: &SurfaceRecord) -> Option<Interior> {
     let closed = matches!(shell.kind, surface::CUBE | surface::SPHERE);
     if !closed || shell.side < 0.0 || shell.interior == NONE || shell.interior == shell.exterior {

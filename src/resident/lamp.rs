@@ -8,10 +8,10 @@ use crate::each::EachEntry;
 use crate::params::ParamSet;
 use crate::scene::{Surface, Texture, Wrap};
 
-/// The light: what each place of it sends out.
+/// The radiance of a rectangular light, by texture coordinates.
 #[derive(Debug, Clone)]
 pub struct Lamp {
-    /// Colours, row after row.
+    /// Radiance of each texel, row after row.
     pub texels: Vec<[f32; 3]>,
     pub size: [usize; 2],
     pub nearest: bool,
@@ -20,7 +20,7 @@ pub struct Lamp {
 }
 
 impl Lamp {
-    /// That of a surface that shines.
+    /// The light of a rectangle with an emitter.
     pub(super) fn of(light: &Surface, params: &ParamSet) -> Self {
         let emitter = light.emitter.as_ref().expect("a light emits");
         let of = |array| {
@@ -76,7 +76,7 @@ impl Lamp {
         wrap_code(self.wrap)
     }
 
-    /// What leaves the place (u, v) of the light.
+    /// Radiance that leaves the light at (u, v).
     pub fn radiance(&self, u: f32, v: f32) -> [f32; 3] {
         if self.texels.len() == 1 {
             return self.texels[0];

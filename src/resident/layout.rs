@@ -18,14 +18,14 @@ pub const FILTER_ENTRIES: usize = FILTER_CELLS + 4;
 /// The largest number of filters with tables in a scene.
 pub const FILTERS: usize = 4;
 
-/// A reconstruction filter f between minus and plus its radius, summed over cells of equal width from the left. Lobes of
-/// f may be negative.
+/// Cumulative integrals of a reconstruction filter f from minus to plus its radius, at the ends of cells of equal width.
+/// Lobes of f may be negative.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct FilterTable {
-    /// The distribution function of |f|, from 0 to 1.
+    /// The cumulative distribution of |f|, from 0 to 1.
     pub drawn: [f32; FILTER_ENTRIES],
-    /// The integral of f up to there, over that of |f| over all cells.
+    /// The integral of f up to each end, over the integral of |f| over all cells.
     pub signed: [f32; FILTER_ENTRIES],
 }
 
@@ -62,17 +62,17 @@ pub mod filter {
 pub mod sensor {
     /// A pinhole, with a lens's distortion.
     pub const PERSPECTIVE: u32 = 0;
-    /// A pinhole that has become a disc.
+    /// A camera with a circular aperture and a plane in focus.
     pub const THINLENS: u32 = 1;
-    /// Parallel rays from the film's places.
+    /// Parallel rays, one from each place on the film.
     pub const ORTHOGRAPHIC: u32 = 2;
-    /// Rays from an area, around its normal in proportion to the cosine.
+    /// Rays from an area, distributed about its normal in proportion to the cosine.
     pub const IRRADIANCEMETER: u32 = 3;
     /// Parallel rays to an area.
     pub const DISTANT: u32 = 4;
 }
 
-/// What is known of the first surface that a camera ray meets, beside its radiance; zero where there is none.
+/// Codes of auxiliary outputs (AOVs): properties of the first surface that a camera ray hits; zero where it hits none.
 pub mod aov {
     /// The BSDF's value for light along the normal, times π.
     pub const ALBEDO: u32 = 0;
@@ -153,7 +153,7 @@ pub struct SceneRecord {
     pub density_activation: u32,
     pub color_activation: u32,
     pub background: u32,
-    /// Parameter that holds that factor for paths; [`NONE`] without a map.
+    /// Parameter that holds the factor on the map's radiance for paths; [`NONE`] without a map.
     pub env_scale_slot: u32,
     pub padding: u32,
     pub filters: [FilterTable; FILTERS],
@@ -180,9 +180,9 @@ pub struct SensorRecord {
     pub filter_size: f32,
     pub distortion_model: u32,
     pub backdrop: u32,
-    /// Index of its first pixel among all references; [`NO_REFERENCE`] if it has none.
+    /// Index of its reference's first pixel among those of all references; [`NO_REFERENCE`] without a reference.
     pub first_pixel: u32,
-    /// Medium around the camera; [`NONE`] if it is outside of all.
+    /// Medium around the camera; [`NONE`] if there is none.
     pub medium: u32,
     /// Codes of [`sensor`].
     pub kind: u32,
@@ -193,10 +193,11 @@ pub struct SensorRecord {
     /// Codes of [`area`].
     pub area: u32,
     pub aperture_radius: f32,
-    /// Of a thin lens: distance of the plane in focus. Of a distant sensor: from its rays' origins to their targets.
+    /// Of a thin lens: distance of the plane in focus. Of a distant sensor: distance of its rays' origins from their
+    /// targets.
     pub focus_distance: f32,
-    /// Of an irradiance meter or a distant sensor: its area to the world. The third column is the unit normal of a disc or
-    /// a rectangle.
+    /// Of an irradiance meter or a distant sensor: maps its area to the world. The third column is the unit normal of a
+    /// disc or a rectangle.
     pub area_to_world: Rows,
 }
 
@@ -206,10 +207,11 @@ pub const NO_REFERENCE: u32 = u32::MAX;
 /// Marks the absence of a medium, volume, light or parameter.
 pub const NONE: u32 = u32::MAX;
 
-/// Vertices that a chain of smooth glass and mirrors may have, whose points a replay moves.
+/// Most vertices of a chain of smooth glass and mirrors, whose points move with the parameters in a replay
+/// (`prb_attached`).
 pub const CHAIN_VERTICES: u32 = 16;
 
-/// Bytes of a chain and of the light at its end in the own memory of a GPU's invocation, 36 words each
+/// Bytes in a GPU invocation's private memory of a chain's vertices and the light at its end, 36 words each
 /// (`shaders/transport/paths/chain.wgsl`).
 pub const CHAIN_BYTES: u32 = (CHAIN_VERTICES + 1) * 36 * 4;
 
@@ -248,7 +250,7 @@ pub mod surface {
 
 /// Codes of [`LeafRecord::kind`].
 pub mod leaf {
-    /// Light passes through.
+    /// Light passes straight through.
     pub const NULL: u32 = 0;
     pub const DIFFUSE: u32 = 1;
     pub const CONDUCTOR: u32 = 2;
@@ -263,11 +265,11 @@ pub mod leaf {
 
     // Bits of [`super::LeafRecord::flags`].
 
-    /// It is turned over: the back of a two-sided BSDF.
+    /// It is evaluated with the normal reversed: the back of a two-sided BSDF.
     pub const TURNED: u32 = 1;
-    /// Normals follow Beckmann's distribution in place of GGX.
+    /// Microfacet normals follow Beckmann's distribution in place of GGX.
     pub const BECKMANN: u32 = 2;
-    /// All normals are sampled, not only visible ones.
+    /// Microfacet normals are sampled from all, not only from visible ones.
     pub const ALL_NORMALS: u32 = 4;
     /// Light changes its colour each time it returns to the base of a plastic.
     pub const NONLINEAR: u32 = 8;
@@ -275,7 +277,7 @@ pub mod leaf {
     pub const SPECULAR: u32 = 16;
     /// A run may change some texture.
     pub const VARIES: u32 = 32;
-    /// It is turned over before its relief turns it.
+    /// The normal is reversed before the relief turns it.
     pub const RELIEF_TURNED: u32 = 64;
     /// The relief is a bump map, in place of a normal map.
     pub const BUMP: u32 = 128;
@@ -283,7 +285,7 @@ pub mod leaf {
     pub const FLIPS: u32 = 256;
     /// The relief shadows light at grazing angles.
     pub const SHADOWS: u32 = 512;
-    /// It stands on the front of the relief alone, or on the back alone.
+    /// It belongs to the front of the relief alone (`FRONT`), or to the back alone (`BACK`).
     pub const FRONT: u32 = 1024;
     pub const BACK: u32 = 2048;
 }
@@ -304,7 +306,8 @@ pub mod bsdf {
 pub mod medium {
     /// Albedo and `sigma_t` have the same texels in the same place.
     pub const ALIGNED: u32 = 1;
-    /// No light reaches a point of it straight: its shell lets none through, and no light is inside.
+    /// Every shadow ray from inside is blocked: the closed surface around it lets none pass straight on, and no light is
+    /// inside.
     pub const SEALED: u32 = 2;
 }
 
@@ -327,7 +330,7 @@ pub mod gradient {
     pub const PAIRED: u32 = 2;
 }
 
-/// An array and where it lies in the world.
+/// A volume: its array, how it is looked up, and where it lies in the world.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct VolumeRecord {
@@ -335,7 +338,7 @@ pub struct VolumeRecord {
     pub world_to_unit: Rows,
     /// Texels along x, y, z, and channels.
     pub size: [u32; 4],
-    /// Index of its parameter.
+    /// Index of its parameter in the `ParamSet`.
     pub slot: u32,
     pub filter: u32,
     pub wrap: u32,
@@ -348,13 +351,13 @@ pub struct VolumeRecord {
 pub struct MediumRecord {
     /// World to the unit cube that the majorant grid fills.
     pub world_to_grid: Rows,
-    /// World-space box outside of which there is nothing.
+    /// World-space box outside of which the extinction is zero.
     pub low: [f32; 3],
     /// 1 if no surface passes through that box.
     pub clear: u32,
     pub high: [f32; 3],
-    /// 1 if the shape that holds that box is the world's only surface, and light passes straight through it: who leaves the
-    /// box meets nothing but the background.
+    /// 1 if the shape around that box is the world's only surface, and light passes straight through it: a path that leaves
+    /// the box reaches the background.
     pub alone: u32,
     /// Cells of the majorant grid along x, y, z, and the index of the first among all media's.
     pub majorants: [u32; 4],
@@ -392,7 +395,7 @@ pub struct PhaseRecord {
     pub kind: u32,
     /// Parameter that holds g.
     pub slot: u32,
-    /// Volume of a blend's weight.
+    /// Of a blend, the index of its weight's volume.
     pub weight: u32,
     /// The first of a blend's two phase functions; the second follows it.
     pub first: u32,
@@ -406,12 +409,12 @@ pub struct SurfaceRecord {
     pub to_local: Rows,
     pub to_world: Rows,
     pub kind: u32,
-    /// Index of its BSDF; [`NONE`] if light passes as if there were no surface.
+    /// Index of its BSDF; [`NONE`] if light passes straight through.
     pub bsdf: u32,
-    /// Media.
+    /// Indices of the media on the inner and the outer side; [`NONE`] without one.
     pub interior: u32,
     pub exterior: u32,
-    /// Its area light.
+    /// Index of its area light; [`NONE`] without one.
     pub light: u32,
     /// -1 if normals are flipped, else 1.
     pub side: f32,
@@ -430,7 +433,7 @@ pub struct DistanceGridRecord {
     pub first: u32,
     /// Whether shading normals are blended between cells.
     pub smooth: u32,
-    /// The index of its first cell among those of all grids.
+    /// The index of its first cell among those of all grids: where its `rooms` begin.
     pub first_room: u32,
     pub padding: [u32; 2],
 }
@@ -450,7 +453,7 @@ pub struct BsdfRecord {
 /// Most textures of a leaf.
 pub const LEAF_TEXTURES: usize = 12;
 
-/// A BSDF that is no mixture, with the factors that it is weighted by: a share of the mixtures around it each.
+/// A BSDF that is no mixture. Its weight is the product of its factors, one for each mixture that it is nested in.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct LeafRecord {
@@ -462,13 +465,13 @@ pub struct LeafRecord {
     pub factors: u32,
     /// The first of its textures, which follow each other.
     pub first_texture: u32,
-    /// Of a plastic: which coat is its own.
+    /// Of a plastic: index of its coat.
     pub coat: u32,
     /// How many textures there are.
     pub textures: u32,
     /// The texture that turns its normal; [`NONE`] where it has the surface's own.
     pub relief: u32,
-    /// How much of the samples the lobes of a principled BSDF ask for.
+    /// Sampling rates of the lobes of a principled BSDF, relative to each other.
     pub rates: [f32; 4],
     /// Factor on the heights of a bump map.
     pub bump_scale: f32,
@@ -485,24 +488,24 @@ pub struct FactorRecord {
     pub padding: [u32; 2],
 }
 
-/// What is known at the corners of a mesh's triangle.
+/// Normals and texture coordinates at the corners of a mesh's triangle.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct CornerRecord {
-    /// Unit normals in the world; zero where the face's own is used. The fourth entries are the bits of the corners' vertices
-    /// in their mesh.
+    /// Unit normals in the world; zero where the face's own is used. The fourth entries are the corners' vertex numbers in
+    /// their mesh, as the bits of a u32.
     pub normals: [[f32; 4]; 3],
     /// u, v of the first two corners, and of the third.
     pub uv_ab: [f32; 4],
     pub uv_c: [f32; 2],
-    /// Which shape the triangle belongs to.
+    /// Index of the shape that the triangle belongs to.
     pub shape: u32,
     /// Its number in its mesh.
     pub face: u32,
 }
 
 impl CornerRecord {
-    /// The corners' vertices in their mesh.
+    /// The corners' vertex numbers in their mesh.
     pub fn vertices(&self) -> [u32; 3] {
         self.normals.each(|normal| normal[3].to_bits())
     }
@@ -512,7 +515,7 @@ impl CornerRecord {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct LightRecord {
-    /// Place of a point, a spot or a projector; the fourth entry is the area of an area light.
+    /// Place of a point, a spot or a projector, or centre of a sphere; the fourth entry is the area of an area light.
     pub position: [f32; 4],
     /// Direction that light travels along; the fourth entry is the cosine of a spot's cutoff, or the radius of a sphere.
     pub direction: [f32; 4],
@@ -532,12 +535,12 @@ pub struct LightRecord {
     pub texture: u32,
     /// Where the table of a textured area light begins among the sampling tables.
     pub table: u32,
-    /// Half the width and half the height of the picture of a spot or a projector at the distance one.
+    /// Half the width and half the height of the picture that a spot or a projector casts, at the distance one.
     pub extent: [f32; 2],
     /// Columns and rows of that table; zero without one.
     pub cells: [u32; 2],
-    /// Probability with which next-event estimation chooses this light, if they differ ([`PathSettings::weighted`]),
-    /// and the sum of this and of those before it.
+    /// Probability with which next-event estimation chooses this light, if lights differ in it
+    /// ([`PathSettings::weighted`]), and the sum of this and of those of the lights before it.
     pub probability: f32,
     pub cumulative: f32,
     pub padding: [u32; 2],
@@ -548,7 +551,7 @@ pub struct LightRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct EmissiveTriangleRecord {
     pub a: [f32; 3],
-    /// Where it begins and ends when the light's area is counted from 0 to 1.
+    /// Its share of the light's area: from `begins` to `ends` in the cumulative distribution over triangles.
     pub begins: f32,
     pub b: [f32; 3],
     pub ends: f32,
@@ -580,10 +583,11 @@ pub struct TextureRecord {
     /// Rows of the map of u and v; the fourth entries are unused. The first entry of all is the factor on a mesh's values.
     pub to_uv: [[f32; 4]; 2],
     pub kind: u32,
-    /// Parameter that holds its values; of a checkerboard that of the other squares, of a volume the volume.
+    /// Parameter that holds its values. `other_slot` is the parameter of a checkerboard's other squares, or the index of a
+    /// volume's record.
     pub slot: u32,
     pub other_slot: u32,
-    /// Numbers of a value: one or three.
+    /// Channels of a value: one or three.
     pub channels: u32,
     /// Width and height of an image.
     pub size: [u32; 2],
@@ -619,11 +623,11 @@ pub struct PathSettings {
     pub spectral: u32,
     /// The box around all meshes' triangles.
     pub low: [f32; 3],
-    /// 1 if media play no part, and every surface that is met is an edge of the path and casts a shadow, also one that
+    /// 1 if media are ignored, and every surface that is hit ends an edge of the path and blocks shadow rays, also one that
     /// light passes straight through.
     pub surfaces_only: u32,
     pub high: [f32; 3],
-    /// 1 if lights are chosen with the probabilities in their records, 0 if with the same for all.
+    /// 1 if lights are chosen with the probabilities in their records, 0 if uniformly.
     pub weighted: u32,
 }
 
@@ -636,7 +640,7 @@ pub const WIDTH: usize = 8;
 /// Triangles of a block.
 pub const BLOCK: usize = 4;
 
-/// The two highest bits of [`NodeRecord::children`]: what a child is. The others are its index.
+/// The two highest bits of an entry of [`NodeRecord::children`]: what the child is. The other bits are its index.
 pub mod child {
     pub const KIND: u32 = 3 << 30;
     pub const NODE: u32 = 0;
@@ -649,17 +653,17 @@ pub mod child {
 #[repr(C, align(32))]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct NodeRecord {
-    /// The lower corners' x, y and z of all children, then the upper corners'. The box of no child is from ∞ to -∞.
+    /// The lower corners' x, y and z of all children, then the upper corners'. The box of an empty entry is from ∞ to -∞.
     pub planes: [[f32; WIDTH]; 6],
     /// Indices of nodes, blocks or surfaces, with the bits of [`child`].
     pub children: [u32; WIDTH],
 }
 
-/// Up to four triangles that are tested at once. What is left over is zero and numbered [`NONE`].
+/// Up to four triangles that are tested at once, one a SIMD lane. Unused lanes are zero and numbered [`NONE`].
 #[repr(C, align(32))]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct BlockRecord {
-    /// Of all triangles the first corner's x, y and z, then the second's and the third's.
+    /// x, y and z of all triangles' first corners, then of the second and the third corners.
     pub corners: [[f32; BLOCK]; 9],
     /// Numbers of the triangles among all meshes'.
     pub triangles: [u32; BLOCK],

@@ -12,26 +12,26 @@ use crate::io::{self, IoError};
 use crate::params::{ParamSet, Shape};
 use crate::scene::{Optic, SPLAT_REACH, Scene, Sensor, Surface, is_light, screen_reflectance};
 
-/// The most pixels along an axis that a filter reaches from a place on the film.
+/// The most pixels along an axis that a splat's filter covers.
 pub const MAX_TAPS: usize = 2 * SPLAT_REACH as usize + 1;
 
-/// Nodes of a filter's table in a pixel.
+/// Nodes of a filter's table per pixel.
 const NODES: f64 = 64.0;
 
-/// An optic, the light that it is lit by and the screens that this falls on, and films.
+/// An optic (a slab or a cube), the lights before it and the screens behind it, and the sensors' films.
 #[derive(Debug, Clone)]
 pub struct LightScene {
-    /// Index in the [`ParamSet`] of what bends light.
+    /// Index in the [`ParamSet`] of the slab's heights or the cube's index of refraction.
     pub parameter: usize,
-    /// Texels of it along x, y and z.
+    /// Texels of this parameter along x, y and z.
     pub size: [usize; 3],
-    /// Those of the sensors' films.
+    /// The reconstruction filters of the sensors' films.
     pub filters: Vec<SplatFilter>,
     /// Pixels along x and y of the sensors' films.
     pub film_sizes: Vec<[u32; 2]>,
     /// Each light with its screen.
     pub beams: Vec<Beam>,
-    /// For each sensor, the light that it sees.
+    /// For each sensor, the index of the beam whose screen it sees.
     pub beam_of: Vec<usize>,
 }
 
@@ -41,47 +41,47 @@ pub struct Beam {
     pub optic: OpticRecord,
     pub lamp: Lamp,
     pub screen: ScreenRecord,
-    /// The screen's rectangle [-1, 1]² in z = 0 into the world.
+    /// Maps the screen's rectangle [-1, 1]² in z = 0 into the world.
     screen_to_world: Affine3A,
-    /// Factor from radiance of the light and share of light that arrives to the sum of all pixels, for each colour, where
-    /// one path is traced.
+    /// The constant factors of equation (62) (docs/method.md) for one path, for each colour: the light's area, the glass's
+    /// transmittance and the screen's reflectance over π.
     exposure: [f32; 3],
 }
 
 /// The screen in the optic's frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScreenRecord {
-    /// The optic's frame into that of the rectangle [-1, 1]² in z = 0.
+    /// Maps the optic's frame into that of the screen's rectangle [-1, 1]² in z = 0.
     pub to_screen: Rows,
     /// 1 or -1: the side of z = 0 that light falls on.
     pub front: f32,
 }
 
-/// The film of a sensor as the screen's image: homogeneous coordinates of the pixel that a place (a, b) of the screen is
-/// seen in are rows · (a, b, 1).
+/// How a sensor's film sees the screen: a place (a, b) on the screen is at rows · (a, b, 1) on the film, in homogeneous
+/// coordinates and pixels.
 #[derive(Debug, Clone, Copy)]
 pub struct Film<'a> {
     pub width: u32,
     pub height: u32,
     /// The third row is the distance along the view; (0, 0, 1) of an orthographic sensor.
     pub rows: [[f32; 3]; 3],
-    /// Pixels in a unit of the screen's area, times the third coordinate's cube; 0 of a sensor that does not see the side that light
-    /// falls on.
+    /// Pixels per unit of the screen's area, times the cube of the third coordinate: |det H| / A of equation (62). 0 if the
+    /// sensor does not see the lit side.
     pub pixels: f32,
     /// Nearest and farthest third coordinate that is seen.
     pub clip: [f32; 2],
-    /// As of the scene.
+    /// Constant factors of the sensor's [`Beam`], for each colour.
     pub exposure: [f32; 3],
     pub filter: &'a SplatFilter,
 }
 
-/// A reconstruction filter with its slope, in nodes from its centre outwards, joined by cubics.
+/// A reconstruction filter and its slope, tabulated at nodes from its centre outwards and interpolated by cubics.
 #[derive(Debug, Clone)]
 pub struct SplatFilter {
     pub radius: f32,
     /// Nodes in a pixel.
     pub nodes: f32,
-    /// Value, and slope times the distance of two nodes.
+    /// Value, and slope times the distance between nodes.
     pub table: Vec<[f32; 2]>,
 }
 
@@ -91,7 +91,7 @@ impl LightScene {
         self.size = shapes[self.parameter].size;
     }
 
-    /// The light that a sensor sees.
+    /// The beam whose screen a sensor sees.
     pub fn beam(&self, sensor: usize) -> &Beam {
         &self.beams[self.beam_of[sensor]]
     }
@@ -140,7 +140,7 @@ impl LightScene {
 /// The scene of an integrator `ptracer`.
 ///
 /// # Errors
-/// Light and optic, or optic, screen and sensor do not face each other, or a light is dark.
+/// Light and optic, or optic, screen and sensor do not face each other, or a light has no radiance.
 pub(super) fn flatten(scene: &Scene, optic: &Optic, params: &ParamSet) -> io::Result<LightScene> {
     let refuse = |message: String| IoError::new(&scene.path, message);
     let parameter = slot(params, optic.array());
@@ -194,7 +194,7 @@ fn beam(optic: &Optic, light: &Surface, screen: &Surface, params: &ParamSet) -> 
     })
 }
 
-/// The index of the screen that a sensor looks at in its middle, or the only one.
+/// The index of the screen that a sensor's axis hits first, or of the only screen.
 fn seen_screen(sensor: &Sensor, screens: &[&Surface]) -> Result<usize, String> {
     if screens.len() == 1 {
         return Ok(0);
@@ -208,7 +208,7 @@ fn seen_screen(sensor: &Sensor, screens: &[&Surface]) -> Result<usize, String> {
     })
 }
 
-/// The index of the light that would shine straight at a screen, were the optic not there, or the only one.
+/// The index of the light whose normal would hit a screen if the optic were not there, or of the only light.
 fn light_on(screen: usize, screens: &[&Surface], lights: &[&Surface], optic: &Optic) -> Result<usize, String> {
     if lights.len() == 1 {
         return Ok(0);
@@ -226,7 +226,7 @@ fn light_on(screen: usize, screens: &[&Surface], lights: &[&Surface], optic: &Op
     }
 }
 
-/// The index of the first rectangle that a ray meets.
+/// The index of the first rectangle that a ray hits.
 fn first_met(rectangles: &[&Surface], origin: Vec3A, direction: Vec3A) -> Option<usize> {
     let meets = |rectangle: &&Surface| {
         let to_local = rectangle.to_world.inverse();
@@ -253,7 +253,7 @@ pub(super) fn normal(surface: &Surface) -> Vec3A {
     if surface.flip_normals { -normal } else { normal }
 }
 
-/// Whether a sensor sees the side of the screen that light falls on, past the optic.
+/// Checks that a sensor sees the lit side of the screen, with the optic not in between.
 fn check_view(sensor: &Sensor, (optic, screen): (&Optic, &Surface), exposed: f32) -> Result<(), String> {
     let to_screen = screen.to_world.inverse();
     let away = |p: Vec3A| to_screen.transform_point3a(p).z * exposed;
@@ -286,7 +286,7 @@ pub(super) fn splat_filter(sensor: &Sensor) -> SplatFilter {
     let radius = f64::from(filter.radius());
     let step = 1.0 / NODES;
     let value = |x: f64| profile(filter, x.clamp(0.0, radius));
-    // Within the filter's half, so that the slopes of both halves may differ at its centre.
+    // Differences are taken within one half of the filter, since the slope may jump at its centre.
     let h = 1e-4f64.min(0.01 * radius);
     let slope = |x: f64| {
         if x < h {
@@ -300,7 +300,7 @@ pub(super) fn splat_filter(sensor: &Sensor) -> SplatFilter {
     let count = (radius * NODES).ceil() as usize + 2;
     let table = (0..count).map(|i| {
         let x = i as f64 * step;
-        // Beyond the rim the last cubic goes on.
+        // A node beyond the radius continues linearly, for the cubic that the radius cuts.
         let past = (x - radius).max(0.0);
         let at = x.min(radius);
         [(value(at) + slope(at) * past) as f32, (slope(at) * step) as f32]

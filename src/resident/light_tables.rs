@@ -9,8 +9,8 @@ use crate::each::EachEntry;
 const MOST_CELLS: f32 = 1024.0;
 
 impl PathScene {
-    /// Gives every textured area light on a shape that u and v lead over a table, of cells that its texture hardly changes
-    /// in.
+    /// Gives a sampling table to every textured area light on a shape that (u, v) parametrises as a whole (no cube or
+    /// mesh), with cells so small that the texture hardly changes within one.
     pub(super) fn place_light_tables(&mut self, scene: &SceneRecord) {
         let mut end = environment_len(scene);
         for light in &mut self.lights {
@@ -44,14 +44,14 @@ fn environment_len(scene: &SceneRecord) -> usize {
     }
 }
 
-/// Cumulated probabilities of rows, and of each row's cells.
+/// Entries of a light's table: cumulated probabilities of rows, and of each row's cells.
 fn light_table_len(light: &LightRecord) -> usize {
     let cells = light.cells.each(|n| n as usize);
     row_start(cells, cells[1])
 }
 
-/// Columns and rows of cells: a texel or a square of a checkerboard each, half of one along either axis where texels are
-/// interpolated, so that in a cell of an upright image the texture is bilinear.
+/// Columns and rows of cells. A cell is a texel or a square of a checkerboard, half a texel along either axis where texels
+/// are interpolated, so that the texture is bilinear in each cell of an upright image.
 fn cells(record: &TextureRecord) -> [u32; 2] {
     let size = match (record.kind, record.filter) {
         (texture::BITMAP, lookup::NEAREST) => record.size.each(|n| n as f32),

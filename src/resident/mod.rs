@@ -51,27 +51,29 @@ pub use sensors::sensor_record;
 use splats::{SplatScene, SplatSlots};
 use views::Views;
 
-/// Everything that does not change during a stage of a run, as flat records, beside the names that people know it by.
+/// A scene as flat records. Within a stage of a run only the places of what moves change in it; the values of parameters
+/// lie in the [`ParamSet`] and on the device.
 #[derive(Debug, Clone)]
 pub struct Resident {
     pub scene: SceneRecord,
     pub sensors: Vec<SensorRecord>,
-    /// Index into the [`ParamSet`] of the radiance behind the scene.
+    /// Index into the [`ParamSet`] of the background's radiance; None without a background.
     pub emitter: Option<usize>,
-    /// How light is followed, and through what.
+    /// The kind of light transport, with the records that it alone reads.
     pub transport: Transport,
-    /// All references, at the places that [`SensorRecord::first_pixel`] names.
+    /// The pixels of all references; those of a sensor begin at its [`SensorRecord::first_pixel`].
     pub references: Pixels,
 }
 
-/// The kinds of light transport, each with what it alone reads. A device chooses its passes by it when it loads a scene.
+/// The kinds of light transport, each with the records that it alone reads. A device chooses its passes by the kind when it
+/// loads a scene.
 #[derive(Debug, Clone)]
 #[allow(
     clippy::large_enum_variant,
     reason = "a device holds one, for as long as it holds a scene"
 )]
 pub enum Transport {
-    /// Rays through an emitting and absorbing field, or past nothing into the background.
+    /// Rays through an emitting and absorbing field, or, without a field, straight to the background.
     Field(FieldScene),
     /// Paths among surfaces, scattering media and lights.
     Paths(PathScene),
@@ -92,10 +94,10 @@ impl Transport {
         }
     }
 
-    /// The surfaces, media and lights, for those who deal with nothing else.
+    /// The surfaces, media and lights, for callers that handle no other kind of transport.
     ///
     /// # Panics
-    /// There is a radiance field, or a picture of splats, instead.
+    /// The transport is of another kind.
     pub fn paths(&self) -> &PathScene {
         match self {
             Self::Paths(paths) => paths,
@@ -103,10 +105,10 @@ impl Transport {
         }
     }
 
-    /// As [`Self::paths`], to be changed.
+    /// Like [`Self::paths`], mutable.
     ///
     /// # Panics
-    /// There is a radiance field, or a picture of splats, instead.
+    /// The transport is of another kind.
     pub fn paths_mut(&mut self) -> &mut PathScene {
         match self {
             Self::Paths(paths) => paths,
@@ -114,7 +116,7 @@ impl Transport {
         }
     }
 
-    /// Whether an iteration renders along the paths of its adjoint, which carry the adjoint image of the one before.
+    /// Whether an iteration renders along the paths of its adjoint pass, which uses the previous iteration's adjoint image.
     pub fn is_pipelined(&self) -> bool {
         match self {
             Self::Field(_) | Self::Splats(_) | Self::Light(_) => false,
@@ -124,7 +126,7 @@ impl Transport {
 }
 
 impl Resident {
-    /// No scene at all.
+    /// An empty scene: no sensors, no references, no field and no background.
     pub fn empty() -> Self {
         Self {
             scene: SceneRecord::zeroed(),
@@ -138,7 +140,8 @@ impl Resident {
     /// Flattens a scene without its references and materialises its arrays.
     ///
     /// # Errors
-    /// A file cannot be read or holds what is not possible, or media and what stands in them do not fit.
+    /// A file cannot be read or holds values that are not possible, or boundaries of media cut each other, or a shape or a
+    /// sensor in a medium does not name it.
     pub fn new(scene: &Scene) -> io::Result<(Self, ParamSet)> {
         let mut params = materialise(scene)?;
         let mut record = SceneRecord::zeroed();
@@ -150,7 +153,7 @@ impl Resident {
         let transport = match (&scene.splats, &scene.optic) {
             (_, Some(optic)) => Transport::Light(light::flatten(scene, optic, &params)?),
             (Some(splats), _) => Transport::Splats(describe_splats(scene, splats, &mut params)?),
-            // A march through nothing sees the background, which only paths hide.
+            // Without objects rays see the background alone; `hide_emitters` is known to paths only.
             (None, None) if scene.world.is_empty() && !scene.integrator.hide_emitters => Transport::Field(field),
             (None, None) => Transport::Paths(paths::flatten(scene, &params, emitter)?),
         };
@@ -180,7 +183,7 @@ impl Resident {
         Ok((resident, params))
     }
 
-    /// Puts cameras that are parameters where these values have them.
+    /// Moves the cameras whose poses, lenses or places are parameters to where the values of `params` put them.
     pub fn place_views(&mut self, params: &ParamSet) {
         match &self.transport {
             Transport::Field(FieldScene { views: Some(views), .. }) => views.place(params, &mut self.sensors),
@@ -192,7 +195,7 @@ impl Resident {
         }
     }
 
-    /// The cameras that are parameters.
+    /// The cameras that are parameters; None without any, and in scenes other than those of radiance fields.
     pub fn views_mut(&mut self) -> Option<&mut Views> {
         match &mut self.transport {
             Transport::Field(field) => field.views.as_mut(),
@@ -200,7 +203,7 @@ impl Resident {
         }
     }
 
-    /// Looks through these sensors, which are those of the scene with other numbers of pixels.
+    /// Replaces the sensors' records by those of `sensors`, which are the scene's own in other resolutions.
     pub fn look_through(&mut self, sensors: &[Sensor]) {
         for (record, sensor) in self.sensors.iter_mut().zip(sensors) {
             *record = SensorRecord {
@@ -221,7 +224,7 @@ impl Resident {
     }
 }
 
-/// Follows a change of resolution of an environment map, the parameter `emitter`.
+/// Updates the size of the environment map, the parameter `emitter`, after a change of resolution.
 pub fn fit_background(record: &mut SceneRecord, emitter: Option<usize>, shapes: &[Shape]) {
     if let (layout::background::ENVMAP, Some(emitter)) = (record.background, emitter) {
         let [width, height, _] = shapes[emitter].size;
@@ -229,7 +232,7 @@ pub fn fit_background(record: &mut SceneRecord, emitter: Option<usize>, shapes: 
     }
 }
 
-/// Fills in the background's records and returns the parameter of its radiance.
+/// Fills in the background's fields of `record` and returns the parameter of its radiance.
 fn describe_background(background: &Background, record: &mut SceneRecord, params: &ParamSet) -> Option<usize> {
     (record.env_scale, record.env_scale_slot) = (1.0, layout::NONE);
     match background {
@@ -253,7 +256,7 @@ fn describe_background(background: &Background, record: &mut SceneRecord, params
     }
 }
 
-/// Places the splats of a scene.
+/// Places the splats of a scene, which sets the values of their parameters.
 fn describe_splats(scene: &Scene, splats: &Splats, params: &mut ParamSet) -> io::Result<SplatScene> {
     let slots = splats.arrays().each(|array| slot(params, array));
     for (slot, values) in slots.into_iter().zip(placement::place(scene, splats)?) {
@@ -270,7 +273,7 @@ fn describe_splats(scene: &Scene, splats: &Splats, params: &mut ParamSet) -> io:
     Ok(SplatScene::new(slots, params))
 }
 
-/// The parameters of a scene, in the order in which it is visited. An array that several objects share is one.
+/// The parameters of a scene, in the order of its visitor. An array that several objects share is one parameter.
 fn materialise(scene: &Scene) -> io::Result<ParamSet> {
     check_fits(scene, pages::physical_bytes())?;
     let mut params = ParamSet::default();
@@ -297,7 +300,7 @@ fn materialise(scene: &Scene) -> io::Result<ParamSet> {
     Ok(params)
 }
 
-/// Refuses arrays that a machine of so many bytes could hold in no way, before any of them is made.
+/// Refuses a scene whose arrays together need more than the `machine`'s bytes of memory, before any of them is allocated.
 fn check_fits(scene: &Scene, machine: Option<u64>) -> io::Result<()> {
     let mut arrays: Vec<&Array> = scene.visit().into_iter().map(|visited| visited.array).collect();
     arrays.sort_by(|a, b| a.path.cmp(&b.path));
@@ -348,7 +351,7 @@ mod tests {
     use super::*;
     use crate::resident::layout::NO_REFERENCE;
 
-    /// 64³ and 2 · 3 numbers, of which each is counted once.
+    /// 64³ and 2 · 3 numbers, each of them counted once.
     #[test]
     fn arrays_that_the_machine_could_not_hold_are_refused() {
         let text = r#"{"fog": {"type": "cube", "bsdf": {"type": "null"}, "interior": {"type": "heterogeneous",

@@ -1,7 +1,8 @@
-//! Shapes, lights and cameras that a run moves: where they stand for the values of their parameters, and what cannot be moved.
+//! Shapes, lights and cameras that a run moves: their places for the values of their parameters, and which scenes are
+//! refused.
 //!
-//! A point p of such a shape, which the file puts into the world, comes to stand at c + t + R (s ∘ (p − c)): scaled by s
-//! along the axes of the world and turned by R about the shape's own origin c, then moved by t.
+//! A point p of such a shape, in world coordinates as the file has it, moves to c + t + R (s ∘ (p − c)): scaled by s along
+//! the axes of the world and turned by R about the shape's own origin c, then moved by t (equation (49) of docs/method.md).
 
 use glam::{Affine3A, DAffine3, DMat3, DQuat, DVec3, Vec3A};
 
@@ -21,7 +22,7 @@ use crate::each::EachEntry;
 use crate::params::{ParamSet, Quantity};
 use crate::scene::{self, Array, Background, Displacement, LightKind, Scene, Sensor, Surface, World};
 
-/// How a surface, a light or a camera is moved: the parameters, [`NONE`] where it is not.
+/// The parameters that move a surface, a light or a camera; [`NONE`] for each that it does not have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Motion {
     /// Three numbers, along the axes of the world.
@@ -30,29 +31,30 @@ pub struct Motion {
     pub rotate: u32,
     /// One factor, or three along the axes of the world.
     pub scale: u32,
-    /// Whether there is one factor.
+    /// Whether `scale` is one factor for all axes.
     pub round: bool,
-    /// A mesh whose vertices follow a parameter, in [`Rest::meshes`], and the normals of a mesh's vertices; nothing else moves these.
+    /// The index in [`Rest::meshes`] of a mesh whose vertices follow a parameter, and the parameter of vertex normals; a
+    /// mesh with either has no other motion.
     pub mesh: u32,
     pub normals: u32,
-    /// What turns and scales leave where it is.
+    /// The fixed point of rotation and scaling, in the world: the origin c.
     pub pivot: [f32; 3],
-    /// Where points that a path meets slide along its ray.
+    /// Where path vertices on the surface slide along the rays that hit it; None where they follow the surface.
     pub track: Option<Track>,
 }
 
-/// Where surfaces stand before they are moved.
+/// What a run moves, and the places of surfaces, lights, cameras and triangles as the file has them.
 #[derive(Debug, Clone, Default)]
 pub struct Rest {
-    /// For each surface, then for each light, then for each sensor, how it is moved; empty where all stand still.
+    /// For each surface, then for each light, then for each sensor, its motion; empty where all stand still.
     pub motions: Vec<Option<Motion>>,
     /// Meshes whose vertices follow parameters, whether a run changes these or not.
     pub meshes: Vec<Vertices>,
-    /// For each surface what tells where points slide on it.
+    /// For each surface how its [`Track`] is found.
     grounds: Vec<Ground>,
     to_world: Vec<Affine3A>,
     lights: Vec<LightRecord>,
-    /// Those of sensors.
+    /// The maps of sensors to the world.
     cameras: Vec<Affine3A>,
     triangles: Vec<Triangle>,
     corners: Vec<CornerRecord>,
@@ -73,7 +75,7 @@ impl Rest {
             + meshes
     }
 
-    /// The parameters that tell where shapes, lights and cameras stand.
+    /// The parameters on which the places of shapes, lights and cameras depend.
     pub fn slots(&self) -> Vec<u32> {
         let motions = self.motions.iter().flatten();
         let of_motions = motions.flat_map(|motion| [motion.translate, motion.rotate, motion.scale, motion.normals]);
@@ -81,11 +83,11 @@ impl Rest {
         of_motions.chain(of_meshes).filter(|slot| *slot != NONE).collect()
     }
 
-    /// The motions of a scene's surfaces, which stand in `paths` and `triangles` as the file has them; `meshes` are those of
-    /// which vertices follow parameters, each with its surface.
+    /// The motions of a scene, whose surfaces are in `paths` and `triangles` as the file has them; `meshes` are those whose
+    /// vertices follow parameters, each with the index of its surface.
     ///
     /// # Errors
-    /// One sentence: what stands in the scene that has no derivatives by what is moved.
+    /// One sentence: what in the scene has no derivatives by the motions.
     pub(super) fn new(
         scene: &Scene,
         paths: &PathScene,
@@ -159,7 +161,7 @@ impl Rest {
     }
 }
 
-/// What tells where points slide on each surface that is moved.
+/// For each surface how its [`Track`] is found; [`Ground::Held`] for one that is not moved.
 fn grounds(paths: &PathScene, motions: &[Option<Motion>]) -> Vec<Ground> {
     let mut first = 0;
     let numbered = paths.surfaces.iter().zip(motions).zip(0..);
@@ -197,7 +199,8 @@ pub(super) fn optimised_heights(surface: &Surface) -> Option<&Array> {
     array.tuning.is_some().then_some(array)
 }
 
-/// Puts shapes, lights and cameras where the values of `params` move them, which nothing does after that. Vertices stay.
+/// Writes the motions for the values of `params` into the transforms of shapes, lights and cameras, and removes them from
+/// the scene. Vertices stay.
 pub fn bake(scene: &mut Scene, params: &ParamSet) {
     let Scene { world, sensors, .. } = scene;
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
@@ -236,7 +239,7 @@ pub fn bake(scene: &mut Scene, params: &ParamSet) {
     }
 }
 
-/// What turning a light leaves where it is.
+/// The fixed point of a light's rotation, in the world.
 fn pivot(kind: &LightKind) -> Vec3A {
     match kind {
         LightKind::Point { position } => Vec3A::from_array(*position),
@@ -245,14 +248,14 @@ fn pivot(kind: &LightKind) -> Vec3A {
     }
 }
 
-/// Whether of all that a run moves nothing has a surface or is a camera.
+/// Whether a run moves neither surfaces nor cameras, so that only lights without a surface may move.
 fn lights_alone(scene: &Scene) -> bool {
     let World { surfaces, .. } = &scene.world;
     let shape_moves = |surface: &Surface| !surface.motion.is_empty() || optimised_heights(surface).is_some();
     !surfaces.iter().any(shape_moves) && scene.sensors.iter().all(|sensor| sensor.motion.is_empty())
 }
 
-/// What of a scene has no derivatives by what moves.
+/// What in the scene has no derivatives by the motions, in one sentence; None where nothing is in the way.
 fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
     if !scene.world.media.is_empty() {
         return Some(
@@ -260,8 +263,8 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
                 .into(),
         );
     }
-    // Lights without a surface are met by shadow rays alone, from points that stand still. But shadow rays that go straight through
-    // surfaces would have to see these from elsewhere.
+    // Only shadow rays meet lights without a surface, from points that stand still. But a shadow ray that passes straight
+    // through a surface would cross it elsewhere as the light moves.
     let (still, shadowed) = (lights_alone(scene), paths.settings.surfaces_only == 1);
     if !still && !paths.distances.grids.is_empty() {
         return Some("there is an `sdfgrid`, whose normals have no derivatives by the point; use a mesh".into());
@@ -323,7 +326,7 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
     })
 }
 
-/// How something is moved by these parts of its place.
+/// The motion of these parts; None without any.
 fn motion(parts: &[scene::Motion], pivot: Vec3A, params: &ParamSet) -> Option<Motion> {
     if parts.is_empty() {
         return None;
@@ -341,7 +344,7 @@ fn motion(parts: &[scene::Motion], pivot: Vec3A, params: &ParamSet) -> Option<Mo
 }
 
 impl Motion {
-    /// None at all.
+    /// A motion without any parameter: everything stays.
     fn still(pivot: Vec3A) -> Self {
         Self {
             translate: NONE,
@@ -355,7 +358,7 @@ impl Motion {
         }
     }
 
-    /// The map that moves the surface from its place in the file.
+    /// The map from the place in the file to the moved one, in the world.
     pub fn map(&self, values: &[&[f32]]) -> DAffine3 {
         let three = |slot: u32, otherwise: f64| match slot {
             NONE => DVec3::splat(otherwise),
@@ -376,7 +379,7 @@ impl Motion {
 }
 
 impl PathScene {
-    /// Moves surfaces, their lights and the hierarchy to where `values`, those of all parameters, put them.
+    /// Moves surfaces, lights and the hierarchy to where `values`, those of all parameters, put them.
     pub fn place(&mut self, values: &[&[f32]]) {
         if self.rest.motions.is_empty() && self.rest.meshes.is_empty() {
             return;
@@ -465,7 +468,7 @@ impl PathScene {
         record.to_local = rows(&Affine3A::from_cols_array(&to_local.to_cols_array().each(|x| x as f32)));
     }
 
-    /// Lets area lights follow their surfaces.
+    /// Updates area lights and their emissive triangles to the places of their surfaces.
     fn shine(&mut self, triangles: &[Triangle]) {
         let before = std::mem::take(&mut self.emissive_triangles);
         for record in self.lights.iter_mut().filter(|record| record.kind == light::AREA) {
@@ -494,7 +497,7 @@ impl PathScene {
     }
 }
 
-/// In twice as many digits.
+/// The same map in f64.
 fn wide(m: &Affine3A) -> DAffine3 {
     DAffine3::from_cols_array(&m.to_cols_array().each(f64::from))
 }
@@ -518,7 +521,8 @@ fn cut(
     emissive_triangles(&mesh(&triangles[whole.clone()], &corners[whole]), flipped, first as u32)
 }
 
-/// The area, and of a sphere the place, of a light that is no cube or mesh. False if such a shape cannot shine.
+/// Sets the area, and of a sphere also centre and radius, of an area light that is no cube or mesh. False if a sphere or a
+/// cylinder is not round under `to_world`, so that it cannot shine.
 pub(super) fn illuminate(record: &mut LightRecord, kind: u32, to_world: &Affine3A) -> bool {
     let across = || to_world.matrix3.x_axis.cross(to_world.matrix3.y_axis).length();
     match kind {

@@ -1,4 +1,4 @@
-//! What light tracing sends light through, each in its own frame.
+//! The optics of light tracing, a slab or a cube, as records in their own frames.
 
 use glam::{Affine3A, Vec2, Vec3A};
 
@@ -8,10 +8,10 @@ use crate::each::EachEntry;
 use crate::params::Parameter;
 use crate::scene::{Bsdf, IndexCube, Optic, Slab, Surface};
 
-/// The parameter t of a ray x(t) with |dx/dt| = n at which a path in a cube is given up; one that is not bent has left by 2√3.
+/// The parameter t of a ray x(t) with |dx/dt| = n at which a path in a cube is given up; a straight one has left by 2√3.
 const LONGEST: f32 = 32.0;
 
-/// What bends the light of one lamp.
+/// The optic as the light of one lamp meets it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OpticRecord {
     Slab(SlabRecord),
@@ -22,10 +22,10 @@ pub enum OpticRecord {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlabRecord {
     pub thickness: f32,
-    /// Index inside over that outside.
+    /// Index of refraction inside over that outside.
     pub eta: f32,
-    /// Where a ray from the light's place (0, 0) meets the plane of the flat side, and by how much that place moves along
-    /// both axes of the light: x and y.
+    /// Where the ray from the light's (u, v) = (0, 0) meets the plane of the flat side, as x and y, and the derivatives of
+    /// that place by u and v.
     pub entry: [[f32; 2]; 3],
     /// Unit direction of light before the slab, and in it.
     pub outside: [f32; 3],
@@ -37,20 +37,20 @@ pub struct SlabRecord {
 /// The cube [-1, 1]³ in its own frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CubeRecord {
-    /// The light's place (0, 0), and by how much that moves along both axes of the light.
+    /// The light's place at (u, v) = (0, 0), and its derivatives by u and v.
     pub lamp: [[f32; 3]; 3],
     /// Unit direction of light before the cube.
     pub direction: [f32; 3],
     /// Whether the faces bend and reflect light.
     pub refracts: bool,
-    /// Length of a step.
+    /// Length of a step in the parameter t.
     pub step: f32,
-    /// Steps after which a path is given up: it circles.
+    /// Steps after which a path is given up, as one that circles in the cube.
     pub most_steps: u32,
 }
 
 impl OpticRecord {
-    /// Where light goes on behind the optic where that bends nothing.
+    /// Direction of light behind the optic if the slab's upper side, or the cube, bends nothing.
     fn onward(&self) -> [f32; 3] {
         match self {
             Self::Slab(slab) => slab.inside,
@@ -74,7 +74,7 @@ pub(super) fn corners(optic: &Optic) -> impl Iterator<Item = Vec3A> {
     })
 }
 
-/// The optic as one of its lights sees it, and the factor on light that its material has for each colour.
+/// The optic's record for one light, and the factor of its `transmittance` on light through both sides, for each colour.
 pub(super) fn describe(optic: &Optic, light: &Surface) -> Result<(OpticRecord, [f32; 3]), String> {
     Ok(match optic {
         Optic::Slab(slab) => {
@@ -94,7 +94,7 @@ fn sides(light: &Surface, to_world: &Affine3A) -> ([Vec3A; 3], Vec3A) {
     ([corner, u, v], to_local.transform_vector3a(normal(light)).normalize())
 }
 
-/// The cube as one of its lights sees it.
+/// The cube's record for one light.
 fn describe_cube(cube: &IndexCube, light: &Surface) -> Result<CubeRecord, String> {
     let ([corner, u, v], direction) = sides(light, &cube.to_world);
     // The cube reaches from -reach to reach along the direction.
@@ -115,14 +115,15 @@ fn describe_cube(cube: &IndexCube, light: &Surface) -> Result<CubeRecord, String
     })
 }
 
-/// The share of light that gets through a smooth side; cosines on both sides, index over index.
+/// Fresnel transmittance of a smooth side for unpolarised light, from the cosines on both sides; `eta` is the index of the
+/// transmitted side over that of the incident side.
 fn passed(eta: f32, cos_i: f32, cos_t: f32) -> f32 {
     let s = (cos_i - eta * cos_t) / (cos_i + eta * cos_t);
     let p = (eta * cos_i - cos_t) / (eta * cos_i + cos_t);
     1.0 - 0.5 * (s * s + p * p)
 }
 
-/// The slab as its light sees it.
+/// The slab's record for one light.
 fn describe_slab(slab: &Slab, light: &Surface) -> Result<SlabRecord, String> {
     let ([corner, u, v], direction) = sides(light, &slab.to_world);
     let highest = [Vec3A::ZERO, u, v, u + v].each(|edge| (corner + edge).z);
@@ -152,7 +153,7 @@ fn describe_slab(slab: &Slab, light: &Surface) -> Result<SlabRecord, String> {
     })
 }
 
-/// The screen in the optic's frame, with the side of it that light falls on.
+/// The screen in the optic's frame, and its lit side.
 pub(super) fn place_screen(optic: &Optic, screen: &Surface, record: &OpticRecord) -> Result<ScreenRecord, String> {
     let to_screen = screen.to_world.inverse() * *optic.to_world();
     let arriving = to_screen.transform_vector3a(Vec3A::from_array(record.onward())).z;
@@ -183,7 +184,7 @@ pub(super) fn place_screen(optic: &Optic, screen: &Surface, record: &OpticRecord
     })
 }
 
-/// The first height that is no number, or beyond the other side of the slab, in words.
+/// The first height that is not finite, or at or below the slab's flat side, in words; None if all are possible.
 pub(super) fn crossing(slab: &Slab, parameter: &Parameter) -> Option<String> {
     let crosses = |v: &f32| !v.is_finite() || *v <= -slab.thickness;
     let at = parameter.values.iter().position(crosses)?;

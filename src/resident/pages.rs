@@ -1,13 +1,12 @@
-//! The machine's memory. Large pages: who touches places all over an array pays a walk through the page tables for every page
-//! that the processor has not looked up lately.
+//! The machine's memory, and large pages: random accesses to a large array miss the TLB, each at the cost of a walk through
+//! the page tables, and large pages make such misses rare.
 
 use std::sync::OnceLock;
 
 /// Bytes below which arrays stay on ordinary pages.
 pub const LARGE: usize = 4 << 20;
 
-/// Asks for large pages for an array that has not been written yet. A wish: where it is not granted, nothing but time is
-/// lost.
+/// Asks for large pages for an array that has not been written yet. The system may ignore it, which costs time alone.
 #[cfg(target_os = "linux")]
 pub fn advise<T>(array: &Vec<T>) {
     const PAGE: usize = 4096;
@@ -30,8 +29,8 @@ pub fn advise<T>(array: &Vec<T>) {
 #[cfg(not(target_os = "linux"))]
 pub fn advise<T>(_: &Vec<T>) {}
 
-/// Gives memory of a part of an array back to the system, which then keeps its values or reads as zeros: whole large pages of it,
-/// since parts of these would be split.
+/// Gives the memory of a part of an array back to the system; afterwards its values are kept or zero. Only whole large
+/// pages within it are given back, since giving back a part of one would split it.
 #[cfg(target_os = "linux")]
 pub fn give_back(part: &mut [f32]) {
     const LARGE_PAGE: usize = 2 << 20;
@@ -54,7 +53,8 @@ pub fn give_back(part: &mut [f32]) {
 #[cfg(not(target_os = "linux"))]
 pub fn give_back(_: &mut [f32]) {}
 
-/// Bytes of the machine's memory, where the system tells; asked for once: that is longer than a pass over a small picture may wait.
+/// Bytes of the machine's memory, if the system tells. It is read once, since reading takes longer than a pass over a small
+/// picture may wait.
 pub fn physical_bytes() -> Option<u64> {
     static BYTES: OnceLock<Option<u64>> = OnceLock::new();
     let ask = || {

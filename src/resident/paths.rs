@@ -44,36 +44,37 @@ pub struct PathScene {
     pub estimator: Estimator,
     pub settings: PathSettings,
     pub surfaces: Vec<SurfaceRecord>,
-    /// The numbers of those that are no meshes.
+    /// The indices of the surfaces that are not meshes.
     pub singles: Vec<u32>,
     pub media: Vec<MediumRecord>,
     pub volumes: Vec<VolumeRecord>,
     pub phases: Vec<PhaseRecord>,
     pub lights: Vec<LightRecord>,
     pub bsdfs: Bsdfs,
-    /// All surfaces in the world, or none if there are too few to need it, and what is known at the corners of meshes'
-    /// triangles.
+    /// The hierarchy over all triangles and surfaces; empty if there are too few to need it ([`bvh::of_world`]).
     pub bvh: Bvh,
+    /// Normals and texture coordinates of all meshes' triangles, in the order of the triangles.
     pub corners: Vec<CornerRecord>,
     /// Triangles of area lights on cubes and meshes.
     pub emissive_triangles: Vec<EmissiveTriangleRecord>,
-    /// Shapes given by distances.
+    /// Shapes given by signed distances on grids.
     pub distances: Distances,
     /// Parameter of the background's radiance; [`NONE`] without one.
     pub background: u32,
-    /// Whether directions towards the environment map are drawn by what is brighter than its mean.
+    /// Whether directions to the environment map are drawn by its luminance above the mean (MIS compensation, Karlik2019).
     pub compensated: bool,
-    /// Shapes that a run moves, and where all stand before.
+    /// Shapes, lights and cameras that a run moves, and the places of all in the file.
     pub rest: Rest,
-    /// For each medium the shape that it fills alone, if it does.
+    /// For each medium the convex shape that it fills alone, if there is one; empty where something moves.
     pub interiors: Vec<Option<Interior>>,
     /// Whether points along chains of smooth glass and mirrors move with the parameters.
     pub attached: bool,
-    /// If their derivatives are carried by inverted Jacobians of rays, what makes these regular.
+    /// The λ that makes the rays' Jacobians regular, where the derivatives of such chains go through their inverses.
     pub inverted: Option<f32>,
-    /// How light is followed from the lights, if it is; [`PathSettings::max_depth`] is then that of what cameras see straight.
+    /// Settings of light tracing, if paths begin at the lights; [`PathSettings::max_depth`] is then that of the cameras'
+    /// own paths, one edge at most.
     pub light_tracer: Option<LightTracer>,
-    /// For each medium how its majorants follow from its extinction.
+    /// For each medium the rule by which its majorants follow from its extinction.
     pub(super) rules: Vec<MajorantRule>,
 }
 
@@ -81,7 +82,7 @@ pub struct PathScene {
 /// radiance behind it.
 ///
 /// # Errors
-/// A file cannot be read, or something is not supported yet.
+/// A file cannot be read, or the scene has something that is not supported.
 pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize>) -> io::Result<PathScene> {
     let mut build = Build {
         scene,
@@ -191,7 +192,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     Ok(paths)
 }
 
-/// For each medium whether no light reaches it straight. `meshed` is what is told at [`Build::meshed`].
+/// For each medium whether it is sealed ([`is_sealed`]); one that a sensor names is not. `meshed` is [`Build::meshed`].
 fn sealed(scene: &Scene, paths: &PathScene, triangles: &[Triangle], meshed: &[(usize, bool)]) -> Vec<bool> {
     let ends = meshed.iter().skip(1).map(|(first, _)| *first);
     let ends = ends.chain([triangles.len()]);
@@ -217,7 +218,7 @@ fn sealed(scene: &Scene, paths: &PathScene, triangles: &[Triangle], meshed: &[(u
         .collect()
 }
 
-/// How often each light is chosen: by weights that differ, or alike.
+/// Sets the probabilities by which next-event estimation chooses lights, unless `weights` are all alike and positive.
 fn weigh(paths: &mut PathScene, weights: &[f32]) {
     if weights.windows(2).all(|pair| pair[0] == pair[1]) && weights.first().is_none_or(|weight| *weight > 0.0) {
         return;
@@ -237,7 +238,7 @@ fn weigh(paths: &mut PathScene, weights: &[f32]) {
     }
 }
 
-/// A light without anything.
+/// A light record without parameter, surface and texture.
 fn dark() -> LightRecord {
     LightRecord {
         slot: NONE,
@@ -255,7 +256,7 @@ fn describe(scene: &Scene) -> PathSettings {
     record.surfaces_only = u32::from(integrator.rules != Rules::Volpath);
     record.rr_depth = match integrator.rules {
         Rules::Volpath | Rules::Prb => integrator.rr_depth,
-        // `path` draws after it has counted the edge.
+        // `path` plays roulette after it has counted the edge.
         Rules::Path => integrator.rr_depth.saturating_sub(1),
         Rules::Basic | Rules::Light => NONE,
     };
@@ -281,9 +282,9 @@ struct Build<'a> {
     params: &'a ParamSet,
     triangles: Vec<Triangle>,
     meshes: HashMap<MeshFile, Rc<Mesh>>,
-    /// Those whose vertices follow parameters, with the numbers of their surfaces.
+    /// Meshes whose vertices follow parameters, with the indices of their surfaces.
     following: Vec<(usize, Vertices)>,
-    /// How often each light is chosen, in proportion to the others.
+    /// For each light the weight in proportion to which it is chosen.
     weights: Vec<f32>,
     containers: Vec<Container>,
     /// For each surface its first triangle, and whether it is a closed mesh that faces outwards around a medium.
@@ -492,7 +493,8 @@ impl Build<'_> {
             self.triangles.push([a, b, c].each(at));
             let mut record = CornerRecord::zeroed();
             (record.shape, record.face) = (shape, face);
-            // Without texture coordinates those are the weights of the second and the third corner, as in Mitsuba.
+            // Without texture coordinates u and v are the barycentric weights of the second and the third corner, as in
+            // Mitsuba.
             let uvs = match mesh.uvs.is_empty() {
                 true => [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]],
                 false => [a, b, c].each(|v| mesh.uvs[v as usize]),
@@ -506,7 +508,7 @@ impl Build<'_> {
         }
     }
 
-    /// The light of a shape that shines; a mesh's triangles are those from `first_triangle` on.
+    /// The light record of an emissive shape; a mesh's triangles are those from `first_triangle` on.
     fn area_light(
         &mut self,
         surface: &Surface,

@@ -9,13 +9,13 @@ use crate::each::EachEntry;
 use crate::io::{self, Encoding, Image, IoError, image, srgb};
 use crate::scene::{Backdrop, ColorSpace, Reference, Sensor};
 
-/// Photographs that are decoded at a time at most, and the bytes that their floats may take together if there are several.
+/// Most photographs that are decoded at a time, and the most bytes that their floats take together if they are several.
 const AT_A_TIME: usize = 8;
 const BYTES_AT_A_TIME: u64 = 2 << 30;
 
 impl Resident {
-    /// Reads the photographs of the sensors listed and keeps them as references: with eight bits a channel where all
-    /// are fitted as they are coded, else as floats. `all` are the scene's sensors.
+    /// Reads the photographs of the sensors listed and keeps them as references: with eight bits a channel if all are coded
+    /// so and fitted in sRGB, else as floats. `all` are the scene's sensors.
     ///
     /// # Errors
     /// A photograph cannot be read, has not its camera's size, or there are more than 2³² pixels.
@@ -49,7 +49,7 @@ impl Resident {
     }
 }
 
-/// Bytes of the floats of a sensor's photograph before it is reduced, if it has four channels.
+/// Bytes of a sensor's photograph before it is downscaled, as floats of four channels.
 fn float_bytes(sensor: &Sensor) -> u64 {
     let factor = sensor
         .reference
@@ -59,7 +59,7 @@ fn float_bytes(sensor: &Sensor) -> u64 {
     width.saturating_mul(height).saturating_mul(16)
 }
 
-/// Cuts a list into pieces that are decoded at a time.
+/// Cuts a list into groups that are decoded at a time.
 fn groups(listed: &[u32], bytes: impl Fn(u32) -> u64) -> Vec<&[u32]> {
     let mut groups = Vec::new();
     let mut rest = listed;
@@ -82,12 +82,12 @@ fn groups(listed: &[u32], bytes: impl Fn(u32) -> u64) -> Vec<&[u32]> {
 pub struct Photograph {
     /// RGB and straight alpha.
     pub pixels: Vec<[f32; 4]>,
-    /// Whether eight bits a channel are all that it has.
+    /// Whether it is kept with eight bits a channel.
     pub eight_bit: bool,
 }
 
-/// Reads the photograph of a sensor, whose size is looked at before it is decoded. Where it is reduced, light is averaged,
-/// whatever codes it in the file and on the film.
+/// Reads the photograph of a sensor; its size is checked before it is decoded. Downscaling averages linear light, whatever
+/// the encoding of file and film.
 ///
 /// # Errors
 /// It cannot be read, holds NaN or infinity, or has not the sensor's size.
@@ -128,7 +128,7 @@ pub fn photograph(sensor: &Sensor, reference: &Reference) -> io::Result<Photogra
     })
 }
 
-/// Refuses a photograph of another size than its film's.
+/// Refuses a photograph whose size differs from its film's.
 fn check_size(sensor: &Sensor, reference: &Reference, [width, height]: [usize; 2]) -> io::Result<()> {
     if [width, height] == [sensor.width as usize, sensor.height as usize] {
         return Ok(());
@@ -145,7 +145,7 @@ fn has_eight_bits(image: &Image) -> bool {
     image.data.iter().all(whole)
 }
 
-/// Adds a photograph. The first that eight bits do not hold turns all before it into floats.
+/// Adds a photograph. The first that is not kept with eight bits turns all before it into floats.
 fn append(all: &mut Pixels, photograph: Photograph) {
     let pack = |p: &[f32; 4]| u32::from_le_bytes(p.each(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8));
     match all {
@@ -306,7 +306,7 @@ mod tests {
         assert!(error.contains("2×1") && error.contains("3×1"), "{error}");
     }
 
-    /// A half is 127.5 of 255: no whole number of eight bits, wherever it stands.
+    /// 0.5 is 127.5/255, which eight bits cannot hold, wherever in the image it stands.
     #[test]
     fn every_value_must_have_eight_bits() {
         let grey = |data: &[f32]| Image {

@@ -1,4 +1,4 @@
-//! Where splats stand before a run, and in which order they are drawn.
+//! The initial values of splats: where they stand before a run, and in which order they are drawn.
 
 use std::f32::consts::PI;
 
@@ -12,7 +12,7 @@ use crate::scene::{Backdrop, Order, Placement, References, SPLAT_ARRAYS, Scene, 
 
 use super::photographs::photograph;
 
-/// Part of the splats that is spread evenly; the others stand where the picture changes.
+/// Share of the splats that is spread evenly; the others stand where the picture changes.
 const EVEN: f32 = 0.3;
 
 /// Standard deviation of a placed splat, over the distance of its neighbours.
@@ -21,13 +21,13 @@ const WIDTH: f32 = 0.5;
 /// The least standard deviation of a placed splat in pixels, before it is stretched.
 const LEAST_WIDTH: f32 = 0.35;
 
-/// How much longer than wide a splat is at most on an edge.
+/// Largest ratio of a splat's standard deviations, along an edge to across it.
 const STRETCH: f32 = 2.0;
 
 /// Opacity of a placed splat.
 const OPACITY: f32 = 0.7;
 
-/// The values of splats, array by array in the order of [`SPLAT_ARRAYS`].
+/// The initial values of splats, array by array in the order of [`SPLAT_ARRAYS`].
 pub(super) fn place(scene: &Scene, splats: &Splats) -> io::Result<[Vec<f32>; 5]> {
     let count = splats.count();
     let mut placed = match &splats.placement {
@@ -54,7 +54,7 @@ pub(super) fn place(scene: &Scene, splats: &Splats) -> io::Result<[Vec<f32>; 5]>
     Ok(placed)
 }
 
-/// The view that splats are placed for.
+/// The view that splats are placed for: the first that is not held out.
 fn first_view(scene: &Scene) -> Option<&Sensor> {
     scene.sensors.iter().find(|sensor| !sensor.held_out)
 }
@@ -66,7 +66,7 @@ struct Picture {
     pixels: Vec<[f32; 3]>,
 }
 
-/// What the first view is compared with.
+/// The reference picture of the first view.
 fn picture(scene: &Scene) -> io::Result<Picture> {
     let refuse = || {
         let message = "the splats are placed by a picture, but the first view has none to be compared with: give its \
@@ -105,7 +105,8 @@ fn stream(seed: u64) -> impl FnMut() -> f32 {
     move || (stream.next_u32() >> 8) as f32 / (1 << 24) as f32
 }
 
-/// Everywhere, of all colours, as large as leaves no gaps.
+/// Splats at uniformly random places, of random colours, with standard deviations up to their mean spacing, so that few
+/// gaps are left.
 fn at_random(seed: u64, count: usize, [width, height]: [usize; 2]) -> [Vec<f32>; 5] {
     let side = width.max(height).max(1) as f32;
     let [w, h] = [width as f32 / side, height as f32 / side];
@@ -122,11 +123,11 @@ fn at_random(seed: u64, count: usize, [width, height]: [usize; 2]) -> [Vec<f32>;
     arrays
 }
 
-/// Where the picture changes, along its edges, in its colours.
+/// Splats that stand where the picture changes, stretched along its edges, in its colours.
 ///
-/// The density of splats is a part [`EVEN`] of the same everywhere and for the rest in proportion to the root of the
-/// gradient's magnitude. Pixels are walked through along a Z-shaped curve, and a splat is set whenever the density
-/// walked over has grown by one, so that neighbours keep their distance.
+/// The density of splats is constant for a share [`EVEN`] of them, and for the rest in proportion to the magnitude of the
+/// picture's gradient. Pixels are visited along a Z-shaped curve, and a splat is set whenever the density summed so far has
+/// grown by one, so that neighbours keep their distance.
 fn in_picture(seed: u64, count: usize, picture: &Picture) -> [Vec<f32>; 5] {
     let Picture { width, height, pixels } = picture;
     let (width, height) = (*width, *height);
@@ -139,7 +140,7 @@ fn in_picture(seed: u64, count: usize, picture: &Picture) -> [Vec<f32>; 5] {
         true => EVEN + (1.0 - EVEN) * magnitudes[pixel] / mean,
         false => 1.0,
     };
-    // Summed in the order of the walk, so that its end reaches the whole to the bit.
+    // Summed in the order of the loop below, so that `walked` ends at exactly this total.
     let all: f64 = z_curve(width, height).map(|p| f64::from(share(p))).sum();
     let step = all / count as f64;
     let mut uniform = stream(seed);
@@ -159,7 +160,7 @@ fn in_picture(seed: u64, count: usize, picture: &Picture) -> [Vec<f32>; 5] {
             let stretch = 1.0 + (STRETCH - 1.0) * along.min(1.0);
             let width = (WIDTH * spacing).max(LEAST_WIDTH) / side;
             arrays[1].extend([(width * stretch.sqrt()).ln(), (width / stretch.sqrt()).ln()]);
-            // Along the edge: half the angle of the doubled gradient, turned by a quarter.
+            // Along the edge: at a right angle to the gradient, whose angle is half that of the structure vector (gx, gy).
             arrays[2].push(0.5 * gy.atan2(gx) + 0.5 * PI);
             arrays[3].extend(pixels[pixel]);
             arrays[4].push(OPACITY);
@@ -168,8 +169,8 @@ fn in_picture(seed: u64, count: usize, picture: &Picture) -> [Vec<f32>; 5] {
     arrays
 }
 
-/// The structure of the picture at each pixel: the gradient's squares as a vector of twice its angle, and their sum
-/// over x, y and colours.
+/// The picture's structure tensor at each pixel, summed over colours: (gx² - gy², 2 gx gy), a vector of twice the
+/// gradient's angle, and gx² + gy².
 fn gradients(picture: &Picture) -> Vec<[f32; 3]> {
     let Picture { width, height, pixels } = picture;
     let at = |x: usize, y: usize, c: usize| pixels[y * width + x][c];
@@ -191,7 +192,8 @@ fn gradients(picture: &Picture) -> Vec<[f32; 3]> {
     found
 }
 
-/// All pixels, neighbours near each other: the curve that interleaves the digits of column and row.
+/// The indices of all pixels in Morton order, which keeps neighbours near each other: digits of column and row are
+/// interleaved.
 pub fn z_curve(width: usize, height: usize) -> impl Iterator<Item = usize> {
     let digits = usize::BITS - width.max(height).max(1).saturating_sub(1).leading_zeros();
     let gather = |code: u64| {
@@ -355,8 +357,8 @@ mod tests {
         }
     }
 
-    /// Without any change in the picture: as many splats as pixels stand in a pixel each, and four times as many with
-    /// half the distance, which are as wide as is allowed at least.
+    /// In a picture of one colour, as many splats as pixels stand one in each pixel, and four times as many at half the
+    /// distance, where they have the least width that is allowed.
     #[test]
     fn an_even_picture_is_covered_evenly() {
         let picture = Picture {
@@ -383,8 +385,8 @@ mod tests {
         }
     }
 
-    /// Half of a picture is flat and the other one rises evenly from the line between them: all splats but the even
-    /// part stand there, along the edges.
+    /// Half of a picture is flat and the other half rises evenly from the line between them: all splats but the even share
+    /// stand in the rising half, along its edges.
     #[test]
     fn splats_share_out_by_the_gradient() {
         let (across, down, rising, falling) = ([0.1, 0.0], [0.0, 0.1], [0.1, 0.1], [0.1, -0.1]);
@@ -423,13 +425,13 @@ mod tests {
                     rotation[i]
                 );
                 near(scale[2 * i] - scale[2 * i + 1], STRETCH.ln());
-                // The area to itself is that of a pixel over the number of splats in it: 1.7 of 4000/8192.
+                // A splat's own area is that of a pixel over the number of splats in it: 1.7 times 4000/8192.
                 let width = 0.5 * (scale[2 * i] + scale[2 * i + 1]) + 128f32.ln();
                 let expected = (WIDTH * (8192.0 / 4000.0 / 1.7f32).sqrt()).ln();
                 assert!((width - expected).abs() < 0.02, "{slope:?}: {width} is not {expected}");
             }
         }
-        // Where colours change across and down alike there is no direction.
+        // Where the squared changes across and down are equal and uncorrelated, the gradient has no direction.
         let across = |i: usize| 0.1 * (i % 8) as f32;
         let down = |i: usize| 0.1 * (i / 8) as f32;
         let picture = Picture {

@@ -10,7 +10,7 @@ pub enum Pixels {
     None,
     /// The same for every pixel of every view.
     Constant([f32; 4]),
-    /// Eight bits a channel, red in the lowest byte: photographs fitted as they are coded.
+    /// Eight bits a channel, red in the lowest byte: photographs that are fitted in sRGB, as they are coded.
     Unorm8(Vec<u32>),
     Float(Vec<[f32; 4]>),
 }

@@ -1,16 +1,16 @@
-//! Media that no light reaches straight: closed shapes whose BSDF lets none pass on its way, with no light inside. A path that
-//! is scattered there need not look for one.
+//! Sealed media: inside closed shapes whose BSDF lets no light pass straight on, with no light inside. Every shadow ray
+//! from there is blocked, so that paths make no next-event estimation.
 
 use super::bvh::Corners;
 use super::layout::{LightRecord, NONE, SurfaceRecord, Triangle, light, surface};
 use super::surface_free::{Inside, corners_of};
 use crate::each::EachEntry;
 
-/// A surface, and what of it is not in its record.
+/// A surface's record, with what else decides whether it seals a medium.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shell<'a> {
     pub(super) record: &'a SurfaceRecord,
-    /// Of a mesh.
+    /// The triangles of a mesh; empty for other shapes.
     pub(super) triangles: &'a [Triangle],
     /// Whether it has a BSDF that lets no light pass straight through.
     pub(super) is_opaque: bool,
@@ -18,7 +18,8 @@ pub(super) struct Shell<'a> {
     pub(super) is_closed: bool,
 }
 
-/// Whether one surface alone has the medium of this index on a side, the inner one, and seals it. For surfaces that stand still.
+/// Whether the medium of this index lies on a side of one surface alone, the inner one, and this surface seals it. For
+/// surfaces that stand still.
 pub(super) fn is_sealed(medium: u32, shells: &[Shell], lights: &[LightRecord]) -> bool {
     let has = |shell: &&Shell| [shell.record.interior, shell.record.exterior].contains(&medium);
     let mut around = shells.iter().filter(has);

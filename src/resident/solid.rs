@@ -6,10 +6,10 @@ use crate::each::EachEntry;
 use crate::io::mesh::Mesh;
 use crate::scene::Slab;
 
-/// The slab with these coefficients of its heights, `size` along x and y, in the world and its unit. The side of heights has a
-/// vertex at each corner of a texel, where the spline is the mean of the coefficients around it; vertices of the rim are shared,
-/// so that each edge belongs to two triangles, which run along it in opposite directions. Front faces are counter-clockwise
-/// seen from outside.
+/// The slab with the spline coefficients `heights`, `size` texels along x and y, as a mesh in world units. The side of
+/// heights has a vertex at each corner of a texel, where the spline is the mean of the coefficients around it; vertices of
+/// the rim are shared, so that each edge belongs to two triangles, which run along it in opposite directions. Front faces
+/// are counter-clockwise seen from outside.
 pub fn solid(slab: &Slab, heights: &[f32], size: [usize; 2]) -> Mesh {
     let [nx, ny] = size;
     let across = nx + 1;

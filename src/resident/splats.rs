@@ -1,4 +1,4 @@
-//! Splats as devices read them: where their parameters stand.
+//! Splats as devices read them: the indices of their parameters, and their map to a film.
 
 use super::layout::SensorRecord;
 use crate::params::{ParamSet, Shape};
@@ -41,7 +41,7 @@ impl SplatScene {
     }
 }
 
-/// Where splats come to lie on a film: a place of the picture, times `side`, plus `offset`, is in pixels.
+/// The map of splats to a film: a place in the picture, times `side`, plus `offset`, is in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Placed {
     /// Pixels of the picture's longer side.
@@ -50,14 +50,14 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// The film of a sensor shows the part of the picture on which [`SensorRecord::to_world`] puts a unit square, the
-    /// unit being the longer side of either: all of it by the identity. The factors of both axes are alike.
+    /// A sensor's film shows the part of the picture to which [`SensorRecord::to_world`] maps the unit square, in units of
+    /// the longer side of film and picture; the identity shows all of it. Both axes are scaled alike.
     pub fn of(sensor: &SensorRecord) -> Self {
         let [across, down, _] = sensor.to_world;
         let side = sensor.width.max(sensor.height) as f32 / across[0];
         Self {
             side,
-            // A picture that fills its film has offsets of -0, to which every number can be added and stay as it is.
+            // Offsets of -0 where the picture fills its film: adding them changes no number, not even -0.
             offset: [-(across[3] * side), -(down[3] * side)],
         }
     }

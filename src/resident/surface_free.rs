@@ -1,15 +1,15 @@
-//! Which media fill boxes that no surface passes through: flights inside need not look for surfaces. And which of them are
-//! alone in the world: flights out of them need not either.
+//! Which media fill boxes that no surface passes through: free flights inside need not look for surfaces. And which of them
+//! are alone in the world: paths that leave them need not either.
 
 use super::bvh::Corners;
 use super::layout::{MediumRecord, NONE, Rows, SurfaceRecord, Triangle, surface};
 use crate::each::{EachEntry, each_index};
 
-/// How far surfaces may stand in a box, in units of its largest coordinate: walks are moved less far off a surface that
-/// they leave.
+/// By how much surfaces may reach into a box that counts as free, in units of its largest coordinate: the offset of a walk
+/// that leaves a surface is smaller.
 const MARGIN: f32 = 1e-5;
 
-/// Marks the media whose boxes are clear of all surfaces and of the `triangles` of all meshes.
+/// Marks the media through whose boxes no surface and none of the `triangles` of all meshes passes.
 pub(super) fn mark_surface_free(media: &mut [MediumRecord], surfaces: &[SurfaceRecord], triangles: &[Triangle]) {
     for medium in media {
         let Some(inside) = Inside::of(medium) else {
@@ -44,12 +44,12 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    /// Between two corners.
+    /// The inside between two corners, without a margin.
     pub(super) fn from_box([low, high]: Corners) -> Self {
         Self { low, high }
     }
 
-    /// That of a medium's box, less a margin; None without end.
+    /// The inside of a medium's box, less a margin; None if the box is infinite.
     fn of(medium: &MediumRecord) -> Option<Self> {
         let size = medium
             .low
@@ -62,7 +62,8 @@ impl Inside {
         })
     }
 
-    /// Whether a shape other than a mesh stands outside, or all around: cubes and spheres are closed and convex.
+    /// Whether a shape other than a mesh lies outside of the box, or all around it, as the closed and convex cubes and
+    /// spheres can. Always true of a mesh, whose triangles are tested one by one.
     pub(super) fn is_free_of(&self, record: &SurfaceRecord) -> bool {
         if record.kind == surface::MESH {
             return true;
@@ -70,7 +71,7 @@ impl Inside {
         !self.overlaps(&corners_of(record)) || self.is_held_by(record)
     }
 
-    /// Whether a closed and convex shape stands all around.
+    /// Whether a cube or a sphere lies all around the box; false for other shapes.
     fn is_held_by(&self, record: &SurfaceRecord) -> bool {
         let local = corners(self.low, self.high).each(|c| apply(&record.to_local, c));
         match record.kind {
@@ -86,7 +87,7 @@ impl Inside {
     }
 }
 
-/// The corners of what holds a shape other than a mesh.
+/// The world-space corners of the box, in a shape's own space, that holds the shape; not for meshes.
 pub(super) fn corners_of(record: &SurfaceRecord) -> [[f32; 3]; 8] {
     let is_flat = matches!(record.kind, surface::RECTANGLE | surface::DISK);
     let thickness = if is_flat { 0.0 } else { 1.0 };
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(media[0].clear, 0);
     }
 
-    /// Spheres and turned cubes that hold all corners of the box but those of one side, edge or corner.
+    /// Spheres and turned cubes that hold all corners of the box except those of one side or edge, or one corner.
     #[test]
     fn every_corner_of_the_box_counts() {
         let turned = Affine3A::from_quat(Quat::from_rotation_x(0.02));
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(apply(&map, [1.0, 10.0, 100.0]), [325.0, 773.0, 1221.0]);
     }
 
-    /// A box that is not in the middle: what lies on its other side in space is not in it.
+    /// A box away from the origin: shapes at its mirror image are not in it.
     #[test]
     fn boxes_and_surfaces_off_the_origin_are_compared_where_they_are() {
         let medium = MediumRecord {
@@ -271,7 +272,7 @@ mod tests {
                 assert_eq!(media[0].clear, clear, "{kind} at {at}");
             }
         }
-        // A turned cube and a ball all around.
+        // A turned cube and a ball that hold the box.
         let around = Affine3A::from_scale_rotation_translation(Vec3::splat(9.0), Quat::from_rotation_y(0.3), middle);
         for kind in [surface::SPHERE, surface::CUBE] {
             let mut media = [medium];

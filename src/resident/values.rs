@@ -1,4 +1,4 @@
-//! Whether values that come from files are possible: those that a scene states were checked while it was read.
+//! Checks that values from data files are possible; those in the scene file itself were checked while it was read.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub struct Fault<'a> {
 }
 
 impl Fault<'_> {
-    /// The file that the scene takes the array from; the scene's own where it takes it from none.
+    /// The file that the array is read from; the scene file if it is given there.
     pub(super) fn origin<'a>(&'a self, scene: &'a Scene) -> &'a Path {
         match &self.array.source {
             Source::GridFile(path)
@@ -36,7 +36,7 @@ pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     impossible(scene, params).or_else(|| too_dense(scene, params))
 }
 
-/// The first medium whose extinction is not a number once it is scaled: between two collisions a path would never get on.
+/// The first medium whose extinction is not finite once it is scaled: the free flights of a path would have length zero.
 fn too_dense<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     scene.world.media.iter().find_map(|medium| {
         let array = &medium.sigma_t.array;
@@ -98,10 +98,10 @@ fn no_normal(parameter: &Parameter) -> Option<String> {
     ))
 }
 
-/// The quantity in words, which values are possible, and that in words.
+/// The quantity in words, the test of a possible value, and the possible range in words.
 type Rule = (&'static str, fn(f32) -> bool, &'static str);
 
-/// What a walk relies on. Images of reflectances may be above 1.
+/// The values of a quantity that a walk relies on; None if it may have any. Images of reflectances may be above 1.
 fn rule(quantity: Quantity) -> Option<Rule> {
     match quantity {
         Quantity::Extinction => Some(("extinction", is_amount, "must be finite and not negative")),
@@ -109,7 +109,7 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Weight => Some(("a weight", is_share, "must lie between 0 and 1")),
         Quantity::Asymmetry => Some(("`g`", |v| v.abs() < 1.0, "must lie between -1 and 1, both excluded")),
         Quantity::Environment => Some(("radiance", is_amount, "must be finite and not negative")),
-        // Bounds may let a run take light away.
+        // Negative radiance is possible: a run's `bounds` may allow it.
         Quantity::Light => Some(("radiance", f32::is_finite, "must be finite")),
         Quantity::Reflectance => Some(("a reflectance", is_amount, "must be finite and not negative")),
         Quantity::Opacity => Some(("an opacity", is_share, "must lie between 0 and 1")),

@@ -16,32 +16,33 @@ use crate::scene::{Displacement, Surface, Texture, Wrap};
 pub struct Vertices {
     /// The mesh's triangles among those of all meshes.
     pub triangles: Range<usize>,
-    /// The parameter: three numbers for each vertex, or heights.
+    /// The parameter: three coordinates for each vertex, or the texels of heights.
     pub slot: u32,
-    /// What heights do; None if the parameter holds positions.
+    /// How heights displace the vertices; None if the parameter holds positions.
     pub relief: Option<Relief>,
-    /// What the normals of vertices follow from; None if faces have their own.
+    /// The triangles around each vertex, from which its normal follows; None if faces have their own normals.
     pub around: Option<Around>,
 }
 
-/// Vertices that stand above or below where a file has them.
+/// Vertices that are displaced by the heights of a texture.
 #[derive(Debug, Clone)]
 pub struct Relief {
-    /// Where they are at height zero, and which way they move: by the factor times the unit normal there.
+    /// For each vertex its position at height zero, and its displacement for a height of one: the scale times the unit
+    /// normal.
     rest: Vec<Vec3>,
     along: Vec<Vec3>,
-    /// Where on the texture their heights are.
+    /// For each vertex the place on the texture of its height.
     uvs: Vec<Vec2>,
     wrap: Wrap,
     is_nearest: bool,
-    /// The texels around each, for the texture's resolution.
+    /// For each vertex the texels of its height, in the current resolution.
     stencils: Vec<Stencil>,
 }
 
-/// The mesh of a surface in the world, displaced by heights in this shape; without normals, as these follow from its faces.
+/// The mesh of a surface in the world, displaced by `heights` of this shape; without normals, which follow from its faces.
 ///
 /// # Errors
-/// The file of the mesh can no longer be read.
+/// The file of the mesh cannot be read.
 pub fn displaced(surface: &Surface, shape: Shape, heights: &[f32]) -> io::Result<Mesh> {
     let mesh = surface.geometry.mesh()?;
     let placed = mesh.placed(&surface.to_world);
@@ -71,7 +72,7 @@ pub struct Stencil {
 /// The triangles around each vertex.
 #[derive(Debug, Clone)]
 pub struct Around {
-    /// Of each vertex, then the number of all.
+    /// For each vertex the index of its first entry in `others`, then the number of all entries.
     first: Vec<u32>,
     others: Vec<[u32; 2]>,
 }
@@ -102,7 +103,7 @@ impl Around {
         self.first.len() - 1
     }
 
-    /// For each triangle at a vertex the two others of it, in the order in which they are wound.
+    /// For each triangle at a vertex the triangle's two other vertices, in winding order.
     #[inline]
     pub fn of(&self, vertex: u32) -> &[[u32; 2]] {
         let vertex = vertex as usize;
@@ -172,7 +173,7 @@ impl Relief {
         self.rest.len() as u32
     }
 
-    /// Where a vertex is at height zero, its way for a height of one, and the texels that its height is from.
+    /// A vertex's position at height zero, its displacement for a height of one, and the texels of its height.
     #[inline]
     pub fn of(&self, vertex: u32) -> ([f32; 3], [f32; 3], &Stencil) {
         let vertex = vertex as usize;
@@ -184,7 +185,7 @@ impl Relief {
     }
 }
 
-/// The texel that a wrap mode puts at a place.
+/// The texel at place `x` under a wrap mode.
 fn wrapped(mode: Wrap, x: f64, size: usize) -> u32 {
     let (x, size) = (x as i64, size as i64);
     let texel = match mode {
@@ -199,7 +200,7 @@ fn wrapped(mode: Wrap, x: f64, size: usize) -> u32 {
 }
 
 impl Vertices {
-    /// What the vertices of a surface's mesh follow, the first of whose triangles is `first`; None if they stay.
+    /// How the vertices of a surface's mesh, whose triangles begin at `first`, follow a parameter; None if they stay.
     pub(super) fn new(
         surface: &Surface,
         mesh: &Mesh,
@@ -251,7 +252,7 @@ impl Vertices {
         }
     }
 
-    /// Puts the corners of triangles, all of which are those of the mesh, where the values of the parameter have them.
+    /// Moves corners and normals of `triangles`, which are all those of the mesh, to the values of the parameter.
     pub(super) fn place(&self, values: &[f32], triangles: &mut [[[f32; 3]; 3]], corners: &mut [CornerRecord]) {
         let positions = self.positions(values);
         let indices: Vec<[u32; 3]> = corners.iter().map(CornerRecord::vertices).collect();

@@ -1,5 +1,5 @@
-//! Cameras that a run refines: where they are for the values of `views.poses`, `views.focal` and `views.distortion`, and the
-//! derivatives by these of what rays through them say.
+//! Cameras that a run refines: their places and lenses for the values of `views.poses`, `views.focal` and
+//! `views.distortion`, and the derivatives by these from the sums over a view's rays.
 //!
 //! With M the axes and o the place of a camera in the file, ω and t the six numbers of its pose, s the unit of length and p
 //! the pivot, its axes are M exp(ω) and its place is o + M (p - exp(ω) p + s t) (docs/method.md, section 22).
@@ -13,15 +13,15 @@ use crate::io;
 use crate::params::{ParamSet, Quantity};
 use crate::scene::{Distortion, Scene};
 
-/// Derivatives by a view that its rays sum: a torque and a force along the camera's own axes, then those by the logarithm
-/// of its focal lengths and by its first radial coefficient.
+/// Number of sums over a view's rays: a torque and a force along the camera's own axes, then the derivatives by the
+/// logarithm of its focal lengths and by its first radial coefficient.
 pub const SUMS: usize = 8;
 
 /// The sensors of a scene as parameters.
 #[derive(Debug, Clone)]
 pub struct Views {
-    /// Parameters of poses, of the logarithm of a factor on focal lengths, and of what is added to the first radial
-    /// coefficient; [`NONE`] for what is known.
+    /// Parameters of poses, of the logarithm of a factor on focal lengths, and of the offset to the first radial
+    /// coefficient; [`NONE`] for what stays as in the file.
     pub poses: u32,
     pub focal: u32,
     pub distortion: u32,
@@ -31,7 +31,7 @@ pub struct Views {
     pub unit: f64,
     /// Takes the field's cube to the world.
     field_to_world: Affine3A,
-    /// Records behind those of the scene that look where one of the scene does.
+    /// Pairs (follower, sensor): a record behind those of the scene's sensors that has the pose of one of these.
     followers: Vec<(u32, u32)>,
 }
 
@@ -63,7 +63,7 @@ impl Views {
         self.slots().into_iter().any(tuned)
     }
 
-    /// The parameters of poses, focal lengths and lenses; [`NONE`] for what is known.
+    /// The parameters of poses, focal lengths and lenses; [`NONE`] for what stays as in the file.
     pub fn slots(&self) -> [u32; 3] {
         [self.poses, self.focal, self.distortion]
     }
@@ -88,17 +88,17 @@ impl Views {
         size_of_val(&self.rest[..])
     }
 
-    /// Lets the record `follower`, behind those of the scene, look where `sensor` does.
+    /// Gives the record `follower`, behind those of the scene's sensors, the pose and lens of `sensor`.
     pub fn follow(&mut self, follower: u32, sensor: u32) {
         self.followers.push((follower, sensor));
     }
 
-    /// Puts a camera elsewhere than where the file has it, before its pose is applied.
+    /// Replaces the place in the file from which a camera's pose moves it.
     pub fn rest_at(&mut self, sensor: usize, record: &SensorRecord) {
         self.rest[sensor].to_world = record.to_world;
     }
 
-    /// Puts the cameras where `params` have them.
+    /// Sets the cameras' places and lenses for the values of `params`.
     pub fn place(&self, params: &ParamSet, sensors: &mut [SensorRecord]) {
         let followed = self
             .followers
@@ -124,7 +124,7 @@ impl Views {
         }
     }
 
-    /// The six numbers of a view.
+    /// The six numbers of a view's pose; None if poses are no parameter.
     fn pose(&self, params: &ParamSet, view: usize) -> Option<[f64; 6]> {
         let values = &params.parameters.get(self.poses as usize)?.values;
         values.as_chunks::<6>().0.get(view).map(|pose| pose.each(f64::from))
@@ -170,7 +170,7 @@ impl Views {
     }
 }
 
-/// Puts the cameras of a scene where the values of `params` have them, which nothing does after that.
+/// Writes the places and lenses of cameras for the values of `params` into the scene, and removes its `views`.
 ///
 /// # Errors
 /// The scene cannot be flattened.
@@ -204,7 +204,7 @@ fn number(params: &ParamSet, slot: u32) -> Option<f64> {
     params.parameters.get(slot as usize).map(|p| f64::from(p.values[0]))
 }
 
-/// Whether a place is in the cube that is taken to the world.
+/// Whether a place is in the cube [-1, 1]³ under the map `to_world`.
 pub fn is_within(to_world: &Affine3A, place: Vec3A) -> bool {
     to_world.inverse().transform_point3a(place).abs().max_element() <= 1.0
 }
@@ -222,7 +222,7 @@ pub fn axes(record: &SensorRecord) -> DMat3 {
     DMat3::from_cols(column(0), column(1), column(2))
 }
 
-/// The rotation about a vector by its length in radians.
+/// The rotation of a rotation vector: about its direction, by its length in radians.
 pub fn rotation(vector: DVec3) -> DMat3 {
     match vector.length() {
         0.0 => DMat3::IDENTITY,

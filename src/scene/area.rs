@@ -7,10 +7,10 @@ use super::reader::Value;
 use super::vocabulary::Class;
 use super::{Area, AreaForm, Geometry, Surface, transform};
 
-/// By how much the axes of a round sphere may differ, as a share of their length.
+/// Largest relative difference of the lengths of a sphere's axes, and largest cosine of the angles between them.
 const ROUND: f32 = 1e-4;
 
-/// The area of a shape that stands for itself, as the target of a sensor.
+/// The area of a shape that is nothing but the `target` of a sensor.
 pub(super) fn read(value: &Value<'_>) -> Option<Area> {
     let mut object = value.plugin(Class::Shape)?;
     let to_world = transform::to_f32(transform::read(&mut object, "to_world"));

@@ -14,7 +14,8 @@ pub struct Visited<A> {
     pub to_world: Affine3A,
     /// Whether lookups are trilinear and clamped: only such grids can be optimised.
     pub(super) plain: bool,
-    /// Whether it turns mirrors, which no derivative at fixed paths can follow.
+    /// Whether it is a normal map or a bump map over a smooth BSDF: it turns mirrored directions, which derivatives at fixed
+    /// paths cannot follow.
     pub mirrors: bool,
 }
 
@@ -34,7 +35,8 @@ impl<A> Visited<A> {
 macro_rules! visitors {
     ($all:ident, $phase:ident, $lookup:ident, $bsdf:ident, $texture:ident $(, $mutable:tt)?) => {
         /// Every array of the scene: the field's, the splats', the background's, the views', then those of media (`sigma_t`, `albedo`,
-        /// `emission`, the phase function's), of surfaces (textures, radiance), of lights and of sensors.
+        /// `emission`, the phase function's), of the optic, of surfaces (textures, radiance, displacement, motion), of groups, of
+        /// lights and of sensors.
         pub(super) fn $all(scene: & $($mutable)? Scene) -> Vec<Visited<& $($mutable)? Array>> {
             let mut all = Vec::new();
             // Paths importance sample an environment map in proportion to its radiance; rays through a radiance field
@@ -64,7 +66,7 @@ macro_rules! visitors {
                 Background::Constant { radiance } => all.push(Visited::new(radiance, Quantity::Light)),
                 Background::Envmap { data, scale, .. } => {
                     all.push(Visited::new(data, environment));
-                    // Rays through a radiance field have no derivatives by it.
+                    // Rays through a radiance field have no derivatives by `scale`.
                     if environment == Quantity::Environment {
                         all.push(Visited::new(scale, Quantity::Light));
                     }

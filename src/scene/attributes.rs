@@ -1,4 +1,4 @@
-//! Textures that show the values of a mesh's vertices or faces: what they show is told by the shape that they are on.
+//! `mesh_attribute`: textures that show values of the vertices or faces of the mesh that they are on.
 
 use crate::io::Result;
 use crate::io::mesh::{AttributeHeader, read_ply, read_ply_attributes};
@@ -9,7 +9,7 @@ use super::diagnostics::suggest;
 use super::reader::Value;
 use super::{Array, AttributeMap, Bsdf, Geometry, MeshFormat, Source, Surface, Texture};
 
-/// What names of attributes begin with.
+/// The prefixes of attributes' names.
 pub(super) const PREFIXES: [&str; 2] = ["vertex_", "face_"];
 
 /// Gives the textures of a shape the values of its mesh; `value` is the shape.
@@ -48,7 +48,8 @@ pub(super) fn bind(value: &Value<'_>, surface: &mut Surface) {
     }
 }
 
-/// The attribute of a file, if it has as many values as the texture takes: one, or where it takes three also three.
+/// The header of an attribute in a file. Textures of one channel take attributes of one value, those of three channels
+/// attributes of one or three.
 fn found(path: &Path, name: &str, channels: usize) -> std::result::Result<AttributeHeader, String> {
     let all = read_ply_attributes(path).map_err(|error| error.to_string())?;
     let names: Vec<&str> = all.iter().map(|header| header.name.as_str()).collect();
@@ -97,7 +98,7 @@ pub(super) fn values(path: &Path, name: &str, shape: Shape) -> Result<Vec<f32>> 
 }
 
 impl Bsdf {
-    /// Whether it shows values of the mesh that it is on, so that it is another on another mesh.
+    /// Whether it has a `mesh_attribute` texture, so that its values depend on the mesh that it is on.
     pub fn shows_attributes(&self) -> bool {
         super::arrays::of_bsdf(self)
             .iter()

@@ -1,4 +1,4 @@
-//! BSDFs: `null`, materials, and what is made of others: `twosided`, `mask`, `blendbsdf`, `normalmap`, `bumpmap`.
+//! BSDFs: `null`, materials, and those that contain others: `twosided`, `mask`, `blendbsdf`, `normalmap`, `bumpmap`.
 
 use super::object::Object;
 use super::quantity::Quantity;
@@ -49,7 +49,7 @@ fn read_nested(value: &Value<'_>, nesting: usize) -> Option<NestedBsdf> {
     Some(NestedBsdf { path, bsdf: bsdf? })
 }
 
-/// A share between 0 and 1; None if it is mistaken.
+/// The weight `key` in [0, 1], a number or a texture; None if it is mistaken.
 fn share(object: &Object<'_>, key: &'static str, given: Option<Value<'_>>, default: f32) -> Option<Texture> {
     match given {
         Some(value) => texture::read_scalar(&value, Quantity::Weight),
@@ -97,7 +97,7 @@ fn passes_light(bsdf: &Bsdf) -> bool {
     }
 }
 
-/// Whether it sends light in single directions, so that a turned normal sends it elsewhere.
+/// Whether it has a smooth (delta) lobe, whose direction turns with the normal.
 pub(super) fn mirrors(bsdf: &Bsdf) -> bool {
     match bsdf {
         Bsdf::Null => false,
@@ -111,7 +111,7 @@ pub(super) fn mirrors(bsdf: &Bsdf) -> bool {
     }
 }
 
-/// Whether a normal map or a bump map stands in it.
+/// Whether it contains a normal map or a bump map.
 fn has_relief(bsdf: &Bsdf) -> bool {
     match bsdf {
         Bsdf::Null | Bsdf::Material(_) => false,

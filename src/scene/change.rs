@@ -131,8 +131,8 @@ fn item<'a, 'b>(at: &'a mut Node, inner: &'b str) -> Result<(&'a mut Node, &'b s
     }
 }
 
-/// Adds a member, with the blocks that a dotted name leads through. At the root nothing but a whole object is new: a block made
-/// there would be an object of the scene, by a name that is misspelt.
+/// Adds a member, and the blocks on the way if its name is dotted. At the root a dotted name is refused: its first part is
+/// probably a misspelt object, and the new block would become an object of the scene.
 fn add(at: &mut Node, name: &str, value: Node, is_root: bool) -> Result<(), String> {
     let Json::Object(members) = &mut at.json else {
         unreachable!("the caller has checked that it is an object")

@@ -1,4 +1,4 @@
-//! Tables of the International Commission on Illumination [CIE2018], in steps of [`STEP`] from [`FIRST`] to [`LAST`].
+//! Tables of the International Commission on Illumination (CIE2018), in steps of [`STEP`] from [`FIRST`] to [`LAST`].
 
 /// Wavelengths in nanometres.
 pub(super) const FIRST: f64 = 360.0;
@@ -7,7 +7,7 @@ pub(super) const STEP: f64 = 5.0;
 
 const ENTRIES: usize = 95;
 
-/// The matching functions x̄, ȳ and z̄ of the standard observer of 1931, for two degrees.
+/// The colour matching functions x̄, ȳ and z̄ of the CIE standard observer of 1931, for a field of view of 2°.
 pub(super) const COLOR_MATCHING: [[f64; 3]; ENTRIES] = [
     [0.0001299, 0.000003917, 0.0006061],
     [0.0002321, 0.000006965, 0.001086],
@@ -106,7 +106,7 @@ pub(super) const COLOR_MATCHING: [[f64; 3]; ENTRIES] = [
     [0.000001251141, 0.00000045181, 0.0],
 ];
 
-/// The relative power of the illuminant D65, 100 at 560 nm.
+/// The relative spectral power of the illuminant D65, 100 at 560 nm.
 pub(super) const D65: [f64; ENTRIES] = [
     46.6383, 49.3637, 52.0891, 51.0323, 49.9755, 52.3118, 54.6482, 68.7015, 82.7549, 87.1204, 91.486, 92.4589, 93.4318,
     90.057, 86.6823, 95.7736, 104.865, 110.936, 117.008, 117.41, 117.812, 116.336, 114.861, 115.392, 115.923, 112.367,

@@ -1,23 +1,23 @@
-//! The relief of a coin, for scenes that recover one: heights over the unit square as a sum of smooth parts.
+//! The relief of a coin, for scenes that recover one: heights over the square [-1, 1]² as a sum of smooth parts.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
 use super::relief::Heights;
 
-/// Dents of the field, and their radii over half the side of the square.
+/// The number of dents, and the range of their radii in units of half the side of the square.
 const DENTS: usize = 24;
 const DENT_RADII: [f64; 2] = [0.05, 0.16];
-/// Beads of the ring between the star and the rim.
+/// The number of beads in the ring between the star and the rim.
 const BEADS: usize = 36;
 
 /// A relief, whose heights are in units of half the side of the square.
 #[derive(Debug, Clone)]
 struct Coin {
-    /// Points of the star in its middle, and their angle.
+    /// The number of points of the star in its middle, and the star's rotation in radians.
     points: f64,
     angle: f64,
-    /// Places, radii and depths of dents.
+    /// Centre x and y, radius and depth of each dent.
     dents: Vec<[f64; 4]>,
 }
 

@@ -33,14 +33,14 @@ impl Color {
     }
 }
 
-/// What a colour measures, which decides what the colour of a spectrum is.
+/// What a colour measures: decides how a spectrum is converted to red, green and blue, and whether it is clamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sense {
-    /// Light, seen as it is.
+    /// Light: the spectrum is used as it is.
     Light,
-    /// A factor, seen under D65, that is clamped to one.
+    /// A factor on light, seen under D65 and clamped to [0, 1].
     Share,
-    /// A factor, seen under D65, of any size.
+    /// A factor on light, seen under D65, without an upper limit.
     Factor,
 }
 
@@ -55,7 +55,7 @@ impl Sense {
     }
 }
 
-/// Light of any sign.
+/// The colour of light, whose channels may be negative.
 pub(super) fn light(value: &Value<'_>) -> Option<[f32; 3]> {
     read(value, Limit::Any, Sense::Light).map(Color::rgb)
 }
@@ -147,7 +147,7 @@ fn srgb(object: &mut Object<'_>) -> Option<Color> {
     nested(&color, limit).map(Color::Rgb)
 }
 
-/// The illuminant, which is white; or what `color` returns of it.
+/// The illuminant D65, which is white; or the light that a reflectance of `color` returns of it.
 fn d65(object: &mut Object<'_>) -> Option<Color> {
     let scale = object.number("scale", 1.0);
     let Some(color) = object.get("color") else {
@@ -228,7 +228,8 @@ fn file_pairs(file: &Value<'_>) -> Option<Vec<Sample>> {
     }
 }
 
-/// Samples that make a spectrum; `place` says where mistakes of all, or of one of them, are reported.
+/// `samples`, if they are two or more of increasing wavelength. `place` gives the value at which a mistake is reported: that
+/// of the sample with an index, or that of the whole spectrum.
 fn checked<'v, 'a: 'v>(samples: Vec<Sample>, place: impl Fn(Option<usize>) -> &'v Value<'a>) -> Option<Vec<Sample>> {
     if samples.len() < 2 {
         let what = format!("the number of pairs in the spectrum is {}", samples.len());

@@ -18,7 +18,7 @@ pub(super) struct Context<'a> {
     path: &'a Path,
     line_starts: Vec<usize>,
     text: &'a str,
-    /// First source position of each value of the command line, and the words that give it.
+    /// First source position of each value of the command line, and the option that gives it, such as `--set a.b=1`.
     changes: Vec<(usize, String)>,
     /// One past the last source position.
     end: usize,
@@ -54,7 +54,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The entry of the block `optimize` that a name after `--parameter` stands for: one in which nothing is said.
+    /// An empty entry of the block `optimize` for the parameter that `--parameter` names, with a source position of its own.
     pub(super) fn ask(&mut self, name: &str) -> Node {
         let start = self.end;
         self.end += 1;

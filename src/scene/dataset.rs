@@ -28,8 +28,8 @@ struct Rules {
     disturb: Option<Disturb>,
 }
 
-/// Wrong cameras, for experiments: each view that is not held out is turned about a random axis and moved in a random
-/// direction.
+/// A perturbation of cameras, for experiments: each view that is not held out is turned about a random axis and moved in a
+/// random direction.
 #[derive(Debug, Clone, Copy)]
 struct Disturb {
     /// In degrees.
@@ -157,7 +157,7 @@ fn disturb(value: &Value<'_>) -> Option<Disturb> {
 }
 
 impl Disturb {
-    /// The pose that the `view`-th view gets in place of its own.
+    /// The perturbed pose of the `view`-th view, whose own is `pose`.
     fn apply(&self, pose: Affine3A, view: u64) -> Affine3A {
         let mut stream = Pcg64::new(u128::from(self.seed), u128::from(view));
         let mut uniform = || (stream.next_u64() >> 11) as f32 / (1u64 << 53) as f32;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file with the mistake, or whose value is changed.
+    /// The scene file with the mistake, or whose value the command line changes.
     pub path: PathBuf,
     /// Its position in the scene.
     pub place: Place,
@@ -21,7 +21,7 @@ pub enum Place {
     File,
     /// In the file: line and column, counted from 1.
     Text(usize, usize),
-    /// In a value of the command line: its index from 0, and the words that give it.
+    /// In a value of the command line: its index from 0, and the option that gives it.
     Change(usize, String),
 }
 

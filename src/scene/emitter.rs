@@ -19,7 +19,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Background> {
         "constant" => constant(&mut object, name),
         _ => envmap(&mut object, name),
     };
-    // A constant background is never drawn: its weight changes nothing.
+    // Next-event estimation never samples a constant background, so that its weight has no effect.
     let weight = object.number("sampling_weight", 1.0);
     if let Some(Background::Envmap { sampling_weight, .. }) = &mut background {
         *sampling_weight = weight;
@@ -118,7 +118,7 @@ fn values(value: &Value<'_>) -> Option<(Shape, Source)> {
     Some((size?, Source::Fill(fill?.to_vec())))
 }
 
-/// Lookups near the poles interpolate between two rows.
+/// The smallest width and height of a map: lookups near the poles interpolate between two rows.
 const MIN_SIDE: u32 = 2;
 
 /// Width and height of a map.

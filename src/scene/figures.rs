@@ -1,11 +1,11 @@
-//! Pictures drawn from formulas: what light is to be shaped into.
+//! Pictures drawn from formulas: targets for scenes that shape light into a given picture.
 
-/// A picture to aim at.
+/// A target picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
-    /// A capital letter that no turn and no mirror maps to itself.
+    /// The letter F, which no rotation and no reflection maps to itself.
     Letter,
-    /// A digit of which the same holds.
+    /// The digit 4, which has no such symmetry either.
     Digit,
     /// A ring around a triangle.
     Ring,
@@ -13,7 +13,7 @@ pub enum Figure {
     Discs,
 }
 
-/// What is dark is not black: some light goes astray everywhere.
+/// The value of dark pixels: not 0, because some stray light reaches every pixel.
 const DARK: f32 = 0.05;
 
 impl Figure {
@@ -97,7 +97,7 @@ fn ring(p: [f32; 2]) -> f32 {
 mod tests {
     use super::*;
 
-    /// At every size the same share of the picture is covered, and what lies where is known.
+    /// The covered share of a picture does not depend on its size, and pixels inside and outside of shapes have their values.
     #[test]
     fn figures_look_alike_at_every_size() {
         let share = |figure: Figure, side: u32| {

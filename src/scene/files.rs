@@ -61,7 +61,7 @@ pub(super) fn image_size(path: &Path, downscale: u32) -> Result<[u32; 2]> {
     Ok(reduced)
 }
 
-/// The channels of an image, and whether its values are those of colours to be decoded.
+/// The number of channels of an image, and whether its values are sRGB-coded.
 pub(super) fn image_channels(path: &Path) -> Result<(usize, bool)> {
     let header = image::header(path)?;
     Ok((header.channels, image::encoding(path)? == Encoding::Srgb))
@@ -97,7 +97,8 @@ fn luminance([r, g, b]: [f32; 3]) -> f32 {
 /// What the texels of an image measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texels {
-    /// Shares, not negative. What must not be above 1, or lies in other bounds, is told by who knows what it is.
+    /// Reflectances and other factors, not negative. Upper limits depend on the quantity and are checked in
+    /// `resident/values.rs`.
     Reflectance,
     /// Light, not negative.
     Radiance,
@@ -122,8 +123,8 @@ impl Texels {
     }
 }
 
-/// How many numbers of an image's colours are above 1, of how many, and the largest; None if none is, or if the image cannot be
-/// read, which is told by who uses it.
+/// For an EXR image: how many of its colour values are above 1, how many there are, and the largest; None if none is above 1, or
+/// if the image cannot be read, which is reported where it is used.
 pub(super) fn above_one(path: &Path) -> Option<(usize, usize, f32)> {
     let is_exr = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("exr"));
     let (image, _) = image::read(path).ok().filter(|_| is_exr)?;
@@ -194,7 +195,7 @@ const MAX_VALUE_BYTES: u64 = 1 << 16;
 /// Largest accepted file for a spectrum: a line for every thousandth of a nanometre.
 const MAX_SPECTRUM_BYTES: u64 = 1 << 24;
 
-/// Why something is no file, in words.
+/// Why `path` is no file, in words.
 pub(super) fn absence(path: &Path) -> String {
     match path.exists() {
         true => format!("{} is a folder or a device", path.display()),

@@ -52,7 +52,7 @@ impl Default for Film {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Crop {
     pub(super) offset: [u32; 2],
-    /// Width and height, if given; else what is left of the film beyond no offset.
+    /// Width and height, if given; else those of the film, which fit only without an offset.
     pub(super) size: [Option<u32>; 2],
 }
 
@@ -72,7 +72,7 @@ impl Window {
 }
 
 impl Film {
-    /// The film of the given size, or of `fallback`, and the part of it that is rendered; None if it leaves the film.
+    /// The film of the given size, or of `fallback`, and the part of it that is rendered; None if that part exceeds it.
     pub(super) fn window(&self, fallback: [u32; 2]) -> Option<Window> {
         let film = [0, 1].map(|a| self.size[a].unwrap_or(fallback[a]));
         let size = [0, 1].map(|a| self.crop.size[a].unwrap_or(film[a]));

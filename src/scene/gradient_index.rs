@@ -1,4 +1,4 @@
-//! `gradient_index`: a cube whose index of refraction varies, which light is sent through by the integrator `ptracer`.
+//! `gradient_index`: a cube whose index of refraction varies. The integrator `ptracer` traces light through it.
 
 use glam::{Affine3A, Vec3};
 
@@ -9,10 +9,10 @@ use super::volume::{self, Channels, Wanted};
 use super::{Array, transform};
 use crate::params::Kind;
 
-/// The type.
+/// Its type in scene files.
 pub(super) const TYPE: &str = "gradient_index";
 
-/// The shortest step, in half sides of the cube: a path through it then has some hundred thousand.
+/// The shortest step, in half sides of the cube: a path through the cube then takes some hundred thousand steps.
 const SHORTEST_STEP: f64 = 1e-5;
 
 /// A cube [-1, 1]³ in a surrounding of index one.
@@ -22,10 +22,10 @@ pub struct IndexCube {
     pub to_world: Affine3A,
     /// One channel: coefficients of a cubic B-spline over the cube, at the centres of texels.
     pub index: Array,
-    /// Length of a step in the parameter t of a ray x(t) with |dx/dt| = n, in half sides of the cube: a step covers n times as
-    /// much.
+    /// Length of a step in the parameter t of a ray x(t) with |dx/dt| = n, in half sides of the cube: a step in space is n times
+    /// as long.
     pub step: f32,
-    /// Whether the faces bend and reflect light.
+    /// Whether the faces refract light and reflect a part of it; otherwise light passes them straight on.
     pub refracts: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<IndexCube> {
     let volume = volume?;
     let step = match given {
         Some(value) => value.number(super::reader::Limit::Within(SHORTEST_STEP, 1.0))? as f32,
-        // Two steps a texel of the finest axis where the index is one.
+        // Half a texel of the axis with the most texels, where the index is one.
         None => 1.0 / volume.shape.size.into_iter().max().unwrap_or(1).max(8) as f32,
     };
     Some(IndexCube {

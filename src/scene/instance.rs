@@ -7,10 +7,10 @@ use super::{Group, Instance, shape, transform};
 
 /// The type of a group.
 pub(super) const GROUP: &str = "shapegroup";
-/// The type of what shows one.
+/// The type of an object that shows a group in the world.
 pub(super) const INSTANCE: &str = "instance";
 
-/// The groups of a scene, each read where it is met first.
+/// The groups of a scene, each read once, where it is first defined or referred to.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     pub(super) list: Vec<Group>,

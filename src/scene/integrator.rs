@@ -1,4 +1,4 @@
-//! Integrators: how a name of Mitsuba's, or of ours, lets paths grow and sends their derivatives.
+//! Integrators: for each type, of Mitsuba's or of ours, the rules of path construction and the estimator of derivatives.
 
 use super::diagnostics::suggest;
 use super::object::Object;
@@ -9,7 +9,7 @@ use super::vocabulary::Class;
 /// Mitsuba's default `max_depth` of differentiable integrators, in edges.
 const DEFAULT_DEPTH: u32 = 6;
 
-/// What Jacobians of rays are made regular by (Vicini2021, section 4.2).
+/// Default of what is added, with either sign, to the diagonals of rays' Jacobians (Vicini2021, section 4.2).
 const REGULARIZATION: f32 = 0.01;
 
 /// The longest path of `direct`: from the camera to a surface, and to a light.
@@ -22,14 +22,15 @@ pub struct Integrator {
     pub estimator: Estimator,
     /// Longest path in edges; None for no limit.
     pub max_depth: Option<u32>,
-    /// Depth from which Russian roulette may end a path.
+    /// Depth in edges beyond which Russian roulette may end a path; of [`Rules::Path`] from it on.
     pub rr_depth: u32,
     /// Emitters are invisible to the camera.
     pub hide_emitters: bool,
     pub gradient: Gradient,
     /// Whether points along chains of smooth glass and mirrors move with the parameters (`prb_attached`).
     pub attached: bool,
-    /// If their derivatives are carried by inverted Jacobians of rays, what makes these regular.
+    /// If derivatives by these points are carried by inverted Jacobians of rays, the `regularization` that is added to the
+    /// Jacobians' diagonals; None: the vertices of chains are kept instead.
     pub inverted: Option<f32>,
 }
 
@@ -55,18 +56,19 @@ pub struct Channels {
     pub aovs: Vec<Aov>,
     /// The integrator `depth`: the picture shows how far away surfaces are.
     pub depth: bool,
-    /// The integrator `moment`: squares of what single samples show, under the name of the integrator in it.
+    /// The integrator `moment`: means of X, Y and Z of single samples and of their squares, under the name of the integrator
+    /// nested in it.
     pub moments: Option<String>,
 }
 
-/// Channels of the first surfaces that camera rays meet, and what they are called.
+/// Channels that show a property of the first surfaces that camera rays hit, and their name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aov {
     pub name: String,
     pub kind: AovKind,
 }
 
-/// What is known of a surface.
+/// The property of a surface that an [`Aov`] shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AovKind {
     Albedo,
@@ -96,7 +98,7 @@ impl AovKind {
         found.expect("all of them have names").0
     }
 
-    /// The ends of its channels' names.
+    /// The suffixes of its channels' names.
     pub fn channels(self) -> &'static [&'static str] {
         match self {
             Self::Albedo => &["R", "G", "B"],
@@ -108,20 +110,20 @@ impl AovKind {
     }
 }
 
-/// How paths grow, as Mitsuba's integrators of these names have it. By all rules but `volpath`'s media play no part, and
-/// every surface that is met is an edge of the path and casts a shadow, also one that light passes straight through.
+/// The rules of path construction of Mitsuba's integrators of these names. Except by [`Self::Volpath`], media are ignored, and
+/// a surface that light passes straight through ends an edge of the path and casts a shadow, like any other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rules {
-    /// Media scatter, and what light passes straight through is no edge.
+    /// Media scatter, and a surface that light passes straight through ends no edge.
     #[default]
     Volpath,
-    /// Roulette begins with the edge `rr_depth`.
+    /// Russian roulette begins with the edge `rr_depth`.
     Path,
-    /// Roulette begins behind the edge `rr_depth`, as by [`Self::Volpath`].
+    /// Russian roulette begins after the edge `rr_depth`, as by [`Self::Volpath`].
     Prb,
-    /// Lights are not sampled, and there is no roulette.
+    /// No next-event estimation and no Russian roulette.
     Basic,
-    /// Paths begin at lights.
+    /// Light tracing: paths begin at lights.
     Light,
 }
 
@@ -162,7 +164,8 @@ pub enum Variant {
 /// The estimator of derivatives by extinction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Gradient {
-    /// Chosen by the scene: [`Self::Paired`] with a background, else [`Self::Drt`]; for a tape the supported one.
+    /// Chosen by the scene: [`Self::Paired`] with a background, else [`Self::Drt`]; for a tape
+    /// [`Self::FreeFlight`].
     #[default]
     Auto,
     /// At the collisions of free-flight sampling.
@@ -244,7 +247,7 @@ fn aovs(object: &mut Object<'_>) -> Vec<Aov> {
     found
 }
 
-/// An integrator of light.
+/// An integrator that computes radiance.
 fn light(mut object: Object<'_>) -> Option<Integrator> {
     let (rules, estimator) = match object.name {
         "path" => (Rules::Path, Estimator::PathReplay),
@@ -290,7 +293,7 @@ fn light(mut object: Object<'_>) -> Option<Integrator> {
     })
 }
 
-/// How far Jacobians of rays are made regular; None where chains are kept instead.
+/// The `regularization` of rays' Jacobians; None where the vertices of chains are kept instead.
 fn inverted(object: &mut Object<'_>) -> Option<f32> {
     let inverts = object.choice("jacobians", &[("kept", false), ("inverted", true)], false);
     let Some(value) = object.get("regularization") else {
@@ -304,8 +307,8 @@ fn inverted(object: &mut Object<'_>) -> Option<f32> {
     inverts.then_some(regularization)
 }
 
-/// By whose rules `direct` is a path: one sample of the lights and one of the BSDF are taken at a surface, more samples a pixel do
-/// the same, or none of the lights.
+/// The rules by which `direct` is a path: one sample of the lights, or none, and one of the BSDF are taken at a surface. Larger
+/// numbers give a warning, since more samples per pixel have the same effect.
 fn direct_rules(object: &mut Object<'_>) -> Rules {
     let shading = object.integer("shading_samples", 1);
     let [emitter, bsdf] = ["emitter_samples", "bsdf_samples"].map(|key| object.integer(key, shading));

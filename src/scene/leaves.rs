@@ -1,8 +1,8 @@
 //! A picture of leaves: discs of all sizes that hide each other, as a model of photographs (Lee2001).
 //!
-//! What makes a photograph hard to describe is that things hide each other: edges at every scale, with nothing in
-//! common on their two sides. Discs of random colours whose radii r are drawn in proportion to r⁻³ have these edges at
-//! all scales alike, and the spectrum of photographs.
+//! Objects in a photograph occlude each other, which makes edges at every scale between unrelated colours. Discs of random
+//! colours whose radii r have a density in proportion to r⁻³ have these edges at all scales alike, and the power spectrum
+//! of photographs.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
@@ -11,10 +11,10 @@ use rayon::prelude::*;
 /// Radii over the longer side of the picture.
 const RADII: [f64; 2] = [0.004, 0.35];
 
-/// Leaves of a picture; what they leave free shows the last one's colour.
+/// The number of leaves of a picture; points that none of them covers have the last one's colour.
 const LEAVES: usize = 12_000;
 
-/// Points along each edge of a pixel that are looked at.
+/// Sample points along each edge of a pixel, whose mean is the pixel.
 const POINTS: usize = 4;
 
 /// A disc whose colour changes across it.

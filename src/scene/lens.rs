@@ -1,4 +1,4 @@
-//! The lens of a sensor: how wide it opens, where its principal point is, and what it distorts.
+//! The lens of a sensor: its field of view, principal point and distortion.
 
 use super::Distortion;
 use super::object::Object;
@@ -66,7 +66,7 @@ impl Lens {
         }
     }
 
-    /// That of an orthographic sensor: `focal_x` and `focal_y` are pixels a unit.
+    /// The lens of an orthographic sensor: `focal_x` and `focal_y` are pixels per unit of length.
     pub(super) fn parallel(object: &mut Object<'_>) -> Self {
         let focal = [object.get("focal_x"), object.get("focal_y")];
         let opening = match focal.iter().any(Option::is_some) {
@@ -184,7 +184,7 @@ pub(super) fn distortion(object: &mut Object<'_>) -> Distortion {
     let k = [number("k1"), number("k2"), number("k3")];
     let read = match model {
         None => {
-            // All names are valid for one of the two models, so that only the missing one is reported.
+            // Coefficients of both models are accepted, so that only the missing `model` is reported.
             for key in ["k4", "p1", "p2"] {
                 number(key);
             }

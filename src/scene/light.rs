@@ -65,7 +65,7 @@ fn picture(object: &mut Object<'_>, key: &'static str) -> Option<Texture> {
     texture::by_uv(&value, texture, "a light without a surface")
 }
 
-/// The picture of a spot, which only makes sense if it varies, and in front of it.
+/// The `texture` of a spot, which must vary, and whose cone must be narrower than a half space.
 fn slide(object: &mut Object<'_>, spot: Option<&LightKind>) -> Option<Texture> {
     let is_wide = matches!(spot, Some(LightKind::Spot { cutoff, .. }) if *cutoff >= FRAC_PI_2);
     let texture = picture(object, "texture")?;
@@ -148,7 +148,7 @@ fn spot(object: &mut Object<'_>) -> Option<LightKind> {
     })
 }
 
-/// A projector, whose field of view along x follows from that of its picture.
+/// A projector. Its field of view along x follows from the given one and the proportions of its picture.
 fn projector(object: &mut Object<'_>, picture: &Texture) -> Option<LightKind> {
     let to_world = transform::read_rigid(object, "to_world");
     let (fov, axis) = opening(object);
@@ -169,7 +169,7 @@ fn projector(object: &mut Object<'_>, picture: &Texture) -> Option<LightKind> {
     })
 }
 
-/// The field of view in degrees, and along what.
+/// The field of view in degrees, and the axis along which it is measured.
 fn opening(object: &mut Object<'_>) -> (f64, Axis) {
     let axis = object.choice("fov_axis", AXES, Axis::X);
     let (fov, focal_length) = (object.get("fov"), object.get("focal_length"));

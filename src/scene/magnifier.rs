@@ -1,15 +1,15 @@
-//! The face of a magnifying glass, for scenes that find one from what is seen through it: a cap above the unit square, and
-//! the dents of a bad polish.
+//! The face of a magnifying glass, for scenes that recover it from the picture seen through it: a cap above the square
+//! [-1, 1]², and the dents of a bad polish.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
 use super::relief::Heights;
 
-/// Radius and height of the cap over half the side of the square: its steepest slope is 0.4.
+/// Radius and height of the cap in units of half the side of the square: its steepest slope is 0.4.
 const RADIUS: f64 = 0.95;
 const HEIGHT: f64 = 0.247;
-/// Dents, their radii, and the most that one is deep over its radius.
+/// The number of dents, the range of their radii in the same unit, and the largest ratio of a dent's depth to its radius.
 const DENTS: usize = 40;
 const DENT_RADII: [f64; 2] = [0.08, 0.25];
 const DENT: f64 = 0.09;
@@ -40,7 +40,7 @@ pub(super) fn magnifier(seed: u64) -> Heights {
 mod tests {
     use crate::scene::relief::Motif;
 
-    /// The normals lean away from the middle, as those of a glass that magnifies, by slopes up to those of cap and dents.
+    /// The normals lean away from the middle, as those of a convex lens, by slopes up to those of cap and dents.
     #[test]
     fn it_bulges() {
         let size = 64;

@@ -1,4 +1,4 @@
-//! BSDFs that are not made of others: their types, parameters and defaults, and how they are read.
+//! BSDFs that contain no other BSDF: their types, parameters and defaults, and how they are read.
 
 use super::Source;
 use super::materials::{self, conductor, index_of_refraction};
@@ -15,7 +15,7 @@ const GLASS: &str = "bk7";
 const PLASTIC: &str = "polypropylene";
 const OUTSIDE: &str = "air";
 
-/// Indices that are nearer to each other make a rough dielectric that bends no light.
+/// The smallest |η − 1| of a rough dielectric, which with η = 1 would not bend light.
 const LEAST_CONTRAST: f32 = 1e-4;
 
 impl Model {
@@ -49,7 +49,7 @@ impl Model {
         }
     }
 
-    /// Keys of how much of the samples its lobes ask for.
+    /// Keys of the sampling rates of its lobes, in the order of [`Material::rates`].
     pub(super) fn rate_keys(self) -> &'static [&'static str] {
         match self {
             Self::Principled => &[
@@ -133,7 +133,7 @@ impl Inputs<'_, '_> {
         self.push(key, quantity, texture);
     }
 
-    /// A number that is alike everywhere.
+    /// A number, the same everywhere on the surface.
     fn number(&mut self, key: &'static str, quantity: Quantity, default: f32) {
         let given = self.object.get(key);
         let read = given.and_then(|value| value.number(quantity.limit()));
@@ -149,7 +149,7 @@ impl Inputs<'_, '_> {
         self.push("eta", quantity, texture);
     }
 
-    /// `eta` and `k`, given or by `material`.
+    /// `eta` and `k`: given, or those of the conductor `material`.
     fn complex_index(&mut self) {
         let named = self.object.get("material");
         let given = ["eta", "k"].map(|key| self.object.get(key));
@@ -203,7 +203,7 @@ impl Inputs<'_, '_> {
         }
     }
 
-    /// The factors of what a dielectric reflects and transmits.
+    /// The factors on the light that a dielectric reflects and transmits.
     fn specular_factors(&mut self) {
         self.color("specular_reflectance", Quantity::Reflectance, [1.0; 3]);
         self.color("specular_transmittance", Quantity::Reflectance, [1.0; 3]);
@@ -227,7 +227,7 @@ impl Inputs<'_, '_> {
         }
     }
 
-    /// What both principled BSDFs begin with.
+    /// The first inputs of both principled BSDFs.
     fn base(&mut self) {
         self.color("base_color", Quantity::Reflectance, [DEFAULT_REFLECTANCE; 3]);
         self.scalar("roughness", Quantity::Weight, 0.5);

@@ -1,4 +1,4 @@
-//! Materials by name: indices of refraction, and complex indices of conductors as linear sRGB sees them.
+//! Materials by name: indices of refraction, and complex indices of conductors for red, green and blue of linear sRGB.
 
 /// Indices of refraction at visible wavelengths.
 const INDICES: &[(&str, f32)] = &[
@@ -27,13 +27,13 @@ const INDICES: &[(&str, f32)] = &[
     ("diamond", 2.419),
 ];
 
-/// A conductor's complex index: real parts of the channels, and imaginary parts.
+/// A conductor's complex index of refraction: real parts of red, green and blue, then imaginary parts.
 pub type ComplexIndex = [[f32; 3]; 2];
 
 /// What `none` means: all light is reflected.
 pub const PERFECT_MIRROR: ComplexIndex = [[0.0; 3], [1.0; 3]];
 
-/// Complex indices.
+/// Complex indices of refraction of conductors.
 const CONDUCTORS: &[(&str, ComplexIndex)] = &[
     ("none", PERFECT_MIRROR),
     ("a-C", [[2.9441, 2.2271, 1.9682], [0.8875, 0.7993, 0.8153]]),

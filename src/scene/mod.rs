@@ -107,7 +107,7 @@ pub struct Scene {
     pub splats: Option<Splats>,
     /// Shapes, scattering media and lights at finite distance; empty in a scene of a radiance field.
     pub world: World,
-    /// What light is sent through by `ptracer`.
+    /// The refracting object that `ptracer` traces light through.
     pub optic: Option<Optic>,
     /// The integrator for `world`.
     pub integrator: Integrator,
@@ -117,7 +117,7 @@ pub struct Scene {
     pub background: Background,
     /// Every view, data sets expanded, in the order of the file.
     pub sensors: Vec<Sensor>,
-    /// What a run changes of the views themselves.
+    /// Parameters of the views' cameras.
     pub views: Vec<ViewPart>,
     /// The block `optimize`; None for scenes that are only rendered.
     pub optimize: Option<Optimize>,
@@ -134,12 +134,12 @@ impl Scene {
         arrays::all(self)
     }
 
-    /// Every array of the scene with its attributes, to change it; [`Self::rewrite`] follows.
+    /// Every array of the scene with its attributes, for changes, after which [`Self::rewrite`] must be called.
     pub fn visit_mut(&mut self) -> Vec<Visited<&mut Array>> {
         arrays::all_mut(self)
     }
 
-    /// The slab that light is sent through, if that is its optic.
+    /// The slab, if that is the scene's optic.
     pub fn slab(&self) -> Option<&Slab> {
         match &self.optic {
             Some(Optic::Slab(slab)) => Some(slab),
@@ -147,7 +147,7 @@ impl Scene {
         }
     }
 
-    /// Makes [`Self::resolved`] say what the scene has been changed to.
+    /// Updates [`Self::resolved`] after changes of the scene.
     pub fn rewrite(&mut self) {
         self.resolved = write::to_json(self);
     }
@@ -225,7 +225,7 @@ pub enum Source {
     Relief { path: PathBuf, raw: bool },
     /// A sum of Gaussians above a base value (one entry or one per channel), at any resolution.
     Blobs { base: Vec<f32>, blobs: Vec<Blob> },
-    /// A procedural plume of smoke, at any resolution; `value` is its largest density (one entry or one per channel).
+    /// A procedural plume of smoke, at any resolution; `value` is a bound of its density (one entry or one per channel).
     Plume { seed: u64, value: Vec<f32> },
     /// A procedural picture of leaves ([`leaves`]), at any resolution; one channel takes the mean of its colours.
     Leaves { seed: u64 },
@@ -235,11 +235,11 @@ pub enum Source {
     Motif { motif: Motif, seed: u64 },
     /// The values of a mesh's vertices or faces, in a `.ply`.
     Attribute { path: PathBuf, name: String },
-    /// As the [`Placement`] of the splats says.
+    /// The values of splats, which follow from their [`Placement`].
     Placed,
-    /// The vertices of a mesh, a [`Geometry::Mesh`], moved into the world.
+    /// The vertices of a mesh, a [`Geometry::Mesh`], in world space.
     Vertices { geometry: Geometry, to_world: Affine3A },
-    /// The normals of its vertices, turned into the world.
+    /// The normals of a mesh's vertices in world space.
     VertexNormals { geometry: Geometry, to_world: Affine3A },
 }
 
@@ -266,7 +266,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// A few numbers without a place, not optimised; `path` names them.
+    /// An array of a few numbers (one texel), not optimised; `path` names it.
     pub fn value(path: &str, values: &[f32]) -> Self {
         lookup::value(path.to_string(), values.to_vec())
     }
@@ -326,11 +326,11 @@ pub enum Background {
     /// Latitude–longitude map; shape width×height×1×3.
     Envmap {
         data: Array,
-        /// Factor on all of it: one channel.
+        /// Factor on the whole map: one channel.
         scale: Array,
-        /// How often next-event estimation chooses it, in proportion to those of all lights.
+        /// Its probability in next-event estimation is this weight over the sum of all lights' weights.
         sampling_weight: f32,
-        /// Whether directions are drawn by what is brighter than the map's mean.
+        /// Whether directions are drawn in proportion to the radiance above the map's mean (Karlik2019).
         mis_compensation: bool,
         /// Rotates the map's frame into the world.
         to_world: Affine3A,
@@ -388,7 +388,7 @@ pub enum SensorKind {
     /// Through a pinhole.
     #[default]
     Perspective,
-    /// Through a lens of this radius that is sharp at a distance.
+    /// Through a lens of this radius, focused at this distance, in world units.
     ThinLens { aperture_radius: f32, focus_distance: f32 },
     /// Along parallel rays.
     Orthographic,
@@ -413,9 +413,9 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Area {
     pub form: AreaForm,
-    /// The form to the world.
+    /// Transform from the form's local space to the world.
     pub to_world: Affine3A,
-    /// Whether its normals are turned round.
+    /// Whether its normals are reversed.
     pub flipped: bool,
 }
 
@@ -448,9 +448,9 @@ pub struct Sensor {
     pub to_world: Affine3A,
     pub width: u32,
     pub height: u32,
-    /// Where a crop window is a part of the film: the sizes of both in the file, film first.
+    /// If only a crop window of the film is rendered: the sizes of film and window in pixels.
     pub cropped: Option<[[u32; 2]; 2]>,
-    /// Focal lengths in pixels; of an orthographic sensor, pixels in a unit.
+    /// Focal lengths in pixels; of an orthographic sensor, pixels per unit of length.
     pub focal: [f32; 2],
     /// Principal point in pixels from the image's top left corner.
     pub center: [f32; 2],
@@ -475,9 +475,9 @@ pub struct Sensor {
     pub held_out: bool,
     /// The medium around the camera: an index into [`World::media`].
     pub medium: Option<usize>,
-    /// Where it stands in truth, if the scene says that `to_world` is wrong.
+    /// Its true camera-to-world transform, if `to_world` is wrong on purpose, for an experiment.
     pub undisturbed: Option<Affine3A>,
-    /// The parts of its place in a world of surfaces that a run changes.
+    /// Parameters that move it in a world of surfaces.
     pub motion: Vec<Motion>,
 }
 
@@ -499,7 +499,7 @@ pub enum Backdrop {
     Opaque,
     /// A colour in the film's colour space. The scene's own emitter should be the same colour.
     Color([f32; 3]),
-    /// A random colour for every ray, behind both photograph and medium.
+    /// A random colour for every pixel, another in each iteration, behind both photograph and medium.
     Random,
 }
 
@@ -525,14 +525,14 @@ pub struct Optimize {
     pub output: OutputRule,
 }
 
-/// When views are refined, where they are parameters.
+/// When cameras are refined, if they are parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ViewRule {
-    /// The part of the run in which they stay where they are.
+    /// Fraction of the iterations during which they stay where they are.
     pub start: f32,
-    /// Iterations in which held-out views are refined after the run, while everything else stays; 0: none.
+    /// Iterations after the run in which held-out cameras are refined, while everything else stays; 0: none.
     pub held_out_iterations: u32,
-    /// The learning rate of these, which falls to a tenth.
+    /// The learning rate in these iterations, which falls to a tenth.
     pub held_out_rate: f32,
 }
 
@@ -574,7 +574,7 @@ pub enum Decay {
 pub struct Stage {
     /// Fraction of the iterations after which it happens, in (0, 1).
     pub at: f32,
-    /// Integer factor on the resolution of every optimised grid; 1 if there is none.
+    /// Integer factor on the resolution of every optimised grid and texture; 1 if there is none.
     pub upsample: u32,
     pub moments: MomentRule,
     /// Samples per pixel of the primal and of the adjoint pass from then on.
@@ -602,10 +602,10 @@ pub struct Regularizer {
     pub every: u32,
 }
 
-/// A number of splats that grows from that of the scene.
+/// Growth of the number of splats during a run, from that of the scene.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// Splats in the end.
+    /// Number of splats at the end.
     pub count: u32,
     /// Iterations between two changes.
     pub every: u32,

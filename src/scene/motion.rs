@@ -1,5 +1,5 @@
-//! Places of shapes, lights and sensors that a run changes: `to_world.translate`, `.rotate` and `.scale`. They are parameters only
-//! where the `optimize` block names them, as a scene in which all stands still has no use for them.
+//! Parameters that move shapes, lights and sensors: `to_world.translate`, `.rotate` and `.scale`, and the vertices and normals of
+//! meshes. They exist only where the block `optimize` or `--parameter` names them, since most scenes do not move.
 
 use super::context::Context;
 use super::quantity::Quantity;
@@ -9,16 +9,17 @@ use crate::io;
 use crate::io::mesh::Mesh;
 use crate::params::{Kind, Shape};
 
-/// A part of the place of a shape, a light or a sensor that a run changes: its `to_world` is moved after the file's own.
+/// A parameter that moves a shape, a light or a sensor by a transform applied after the file's `to_world`, or the vertices or
+/// normals of a mesh.
 #[derive(Debug, Clone)]
 pub struct Motion {
-    /// Three numbers, or one factor for a shape that stays round; or three for each vertex.
+    /// Three numbers (one factor for the scale of a sphere or a cylinder, which stay round), or three for each vertex.
     pub array: Array,
-    /// One for which [`Quantity::moves`].
+    /// What the array measures; [`Quantity::moves`] holds for it.
     pub quantity: Quantity,
 }
 
-/// The parts of a place: key, what it measures, and the value that leaves the shape where the file has it.
+/// The parts of a transform: key, quantity, and the neutral value, which leaves the object where the file has it.
 const PARTS: [(&str, Quantity, f32); 3] = [
     ("to_world.translate", Quantity::Translation, 0.0),
     ("to_world.rotate", Quantity::Orientation, 0.0),
@@ -29,7 +30,7 @@ const PARTS: [(&str, Quantity, f32); 3] = [
 const VERTICES: &str = "vertex_positions";
 const NORMALS: &str = "vertex_normals";
 
-/// Makes parameters of the places of shapes, lights and sensors that `entries` name.
+/// Adds to shapes, lights and sensors the parameters that `entries` name and that move them.
 pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
     for (path, entry) in entries {
         for surface in &mut scene.world.surfaces {
@@ -52,7 +53,7 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
             let part = part(path, &light.name, of_light(&light.kind), false);
             add(&mut light.motion, part);
         }
-        // The cameras of other scenes have parameters of their own, or none.
+        // Cameras of a radiance field have the parameters of `views.rs` instead, canvases of splats have none.
         for sensor in scene.sensors.iter_mut().filter(|_| !scene.world.is_empty()) {
             let part = part(path, &sensor.name, of_sensor(&sensor.kind), false);
             add(&mut sensor.motion, part);
@@ -60,7 +61,7 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
     }
 }
 
-/// By how many of [`PARTS`], from the first on, a shape is moved.
+/// How many of [`PARTS`], from the first on, a shape has.
 fn of_shape(geometry: &Geometry) -> usize {
     match geometry {
         Geometry::Distances { .. } => 0,
@@ -68,7 +69,7 @@ fn of_shape(geometry: &Geometry) -> usize {
     }
 }
 
-/// By how many of them a light is.
+/// How many of [`PARTS`] a light has.
 fn of_light(kind: &LightKind) -> usize {
     match kind {
         LightKind::Point { .. } => 1,
@@ -77,7 +78,7 @@ fn of_light(kind: &LightKind) -> usize {
     }
 }
 
-/// By how many of them a sensor is.
+/// How many of [`PARTS`] a sensor has.
 fn of_sensor(kind: &SensorKind) -> usize {
     match kind {
         SensorKind::Perspective | SensorKind::ThinLens { .. } | SensorKind::Orthographic => 2,
@@ -85,7 +86,7 @@ fn of_sensor(kind: &SensorKind) -> usize {
     }
 }
 
-/// What to name in place of `name`, if that is what Mitsuba calls a place, or the vertices of what has none.
+/// What to name in place of `name`, if that is Mitsuba's name of a transform, or means vertices of a shape that is no mesh.
 pub(super) fn advice(name: &str, scene: &Scene) -> Option<String> {
     let (owner, key) = name.rsplit_once('.')?;
     let surface = scene.world.surfaces.iter().find(|surface| surface.name == owner);
@@ -119,13 +120,14 @@ fn is_new(parts: &[Motion], path: &str) -> bool {
     parts.iter().all(|part| part.array.path != path)
 }
 
-/// Adds a part that there is not yet.
+/// Adds `part` unless `parts` has its path already.
 fn add(parts: &mut Vec<Motion>, part: Option<Motion>) {
     let new = part.filter(|part| is_new(parts, &part.array.path));
     parts.extend(new);
 }
 
-/// The part of the place of what is called `name` that `path` means, if it is one of the first `count`.
+/// The part of the transform of the object `name` that `path` means, if it is one of the first `count` of [`PARTS`]. `round`
+/// shapes have a single factor as scale.
 fn part(path: &str, name: &str, count: usize, round: bool) -> Option<Motion> {
     let key = path.strip_prefix(name)?.strip_prefix('.')?;
     let (_, quantity, rest) = PARTS.into_iter().take(count).find(|(part, ..)| key == *part)?;
@@ -136,7 +138,7 @@ fn part(path: &str, name: &str, count: usize, round: bool) -> Option<Motion> {
     })
 }
 
-/// The places or the normals of a mesh's vertices.
+/// The positions or the normals of a mesh's vertices as a parameter.
 fn of_vertices(path: &str, entry: &Value<'_>, surface: &Surface, quantity: Quantity) -> Option<Motion> {
     let Geometry::Mesh { face_normals, .. } = &surface.geometry else {
         return None;
@@ -207,10 +209,10 @@ impl Geometry {
     }
 }
 
-/// Says what derivatives by places leave out, once.
+/// Warns once that derivatives by what moves leave out moving silhouettes and borders of shadows.
 pub(super) fn warn(context: &Context<'_>, scene: &Scene) {
     let visited = scene.visit();
-    // Normals have no silhouettes.
+    // Vertex normals change the shading alone and move no silhouette.
     let moves = |visited: &&Visited<&Array>| {
         visited.quantity.moves() && visited.quantity != Quantity::VertexNormal && visited.array.tuning.is_some()
     };

@@ -1,4 +1,4 @@
-//! Noise that depends on position and seed alone, for what the program draws itself.
+//! Noise that depends on position and seed alone, for procedural pictures and volumes.
 
 /// Octaves of value noise, each with twice the frequency and half the amplitude of the one before, in [-1, 1].
 pub(super) fn octaves(p: [f32; 3], count: u32, seed: u64) -> f32 {
@@ -43,7 +43,7 @@ pub(super) fn unit(word: u32) -> f32 {
     (word >> 8) as f32 / (1 << 24) as f32
 }
 
-/// From 0 at `low` to 1 at `high`, constant beyond.
+/// A smooth step from 0 at `low` to 1 at `high`, constant beyond.
 pub(super) fn smooth_step(low: f32, high: f32, x: f32) -> f32 {
     let t = ((x - low) / (high - low)).clamp(0.0, 1.0);
     t * t * (3.0 - 2.0 * t)

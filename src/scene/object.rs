@@ -130,7 +130,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The nested objects, not read by name, that are or may be meant to be of `class`: index and value.
+    /// Members not read yet whose type is of `class`, or is unknown and may be a misspelt one: index, value and status.
     fn candidates(&self, class: Class) -> Vec<(usize, Value<'a>, Known)> {
         let mut found = Vec::new();
         for (i, member) in self.members.iter().enumerate().filter(|(i, _)| !self.seen[*i]) {
@@ -214,7 +214,7 @@ impl<'a> Object<'a> {
                 format!("the {class} `{name}` at {place} has no place in `{owner}`: {advice}")
             }
             Some((name, Known::Mitsuba(_) | Known::Nobody)) => return value.report_unknown_type(name),
-            // What stands there is no object that could have been taken.
+            // The key is that of a nested object, but the value is no object with a type.
             None if self.allowed.contains(&key.as_str()) => return target.report_untyped(),
             None => {
                 let advice = suggest(key, &self.allowed);

@@ -1,4 +1,4 @@
-//! What the integrator `ptracer` sends light through, and what else there may be in its scenes.
+//! The refracting object that the integrator `ptracer` traces light through, and checks of that integrator's scenes.
 
 use glam::Affine3A;
 
@@ -8,15 +8,15 @@ use super::slab::Slab;
 use super::world::Model;
 use super::{Array, Bsdf, Filter, Geometry, Rules, Scene, Sensor, SensorKind, Source, Surface, Texture};
 
-/// The widest radius of a filter that is splatted, in pixels.
+/// Largest radius of a reconstruction filter by which light is splatted onto a film, in pixels.
 pub const SPLAT_REACH: f32 = 16.0;
 
-/// What light is bent by on its way to a screen.
+/// The refracting object between light and screen.
 #[derive(Debug, Clone)]
 pub enum Optic {
-    /// A slab of glass with a side of heights.
+    /// A slab of glass with a height field on one side.
     Slab(Slab),
-    /// A cube whose index varies.
+    /// A cube whose index of refraction varies.
     Cube(IndexCube),
 }
 
@@ -29,7 +29,7 @@ impl Optic {
         }
     }
 
-    /// Its frame into the world.
+    /// The transform from its local space to the world.
     pub fn to_world(&self) -> &Affine3A {
         match self {
             Self::Slab(slab) => &slab.to_world,
@@ -37,7 +37,7 @@ impl Optic {
         }
     }
 
-    /// The array that says how it bends light.
+    /// The array of its heights or of its index of refraction.
     pub fn array(&self) -> &Array {
         match self {
             Self::Slab(slab) => &slab.heights,
@@ -45,7 +45,7 @@ impl Optic {
         }
     }
 
-    /// What it is, in messages.
+    /// The noun for it in messages.
     fn word(&self) -> &'static str {
         match self {
             Self::Slab(_) => "slab",
@@ -54,7 +54,7 @@ impl Optic {
     }
 }
 
-/// Checks of what is traced from lights, after all else has been read.
+/// Checks that depend on whether light is traced from the emitters (`ptracer`), after everything else has been read.
 pub(super) fn check(context: &Context<'_>, scene: &Scene) {
     let traced = scene.integrator.rules == Rules::Light;
     for surface in &scene.world.surfaces {
@@ -82,12 +82,12 @@ pub(super) fn check(context: &Context<'_>, scene: &Scene) {
     }
 }
 
-/// Whether a surface is a light that `ptracer` follows.
+/// Whether a surface has a `directionalarea` emitter, the only kind of light that `ptracer` traces through an [`Optic`].
 pub fn is_light(surface: &Surface) -> bool {
     surface.emitter.as_ref().is_some_and(|emitter| emitter.directional)
 }
 
-/// What is wrong with films onto which light is traced among surfaces.
+/// What is wrong with a scene whose light is traced among surfaces, without an [`Optic`]: its films, or a block `optimize`.
 fn films(scene: &Scene) -> Vec<String> {
     let mut wrong = Vec::new();
     for sensor in &scene.sensors {
@@ -114,7 +114,7 @@ fn films(scene: &Scene) -> Vec<String> {
     wrong
 }
 
-/// A filter that reaches too far to be splatted.
+/// The mistake of a sensor whose filter is wider than [`SPLAT_REACH`].
 fn too_wide(sensor: &Sensor) -> Option<String> {
     (sensor.filter.radius() > SPLAT_REACH).then(|| {
         format!(
@@ -124,7 +124,7 @@ fn too_wide(sensor: &Sensor) -> Option<String> {
     })
 }
 
-/// The edges of a path of light to both sides of what bends it, to the screen, and to the sensor.
+/// Edges of a light path: to the first and to the second side of the optic, to the screen, and to the sensor.
 const LIGHT_DEPTH: u32 = 4;
 
 /// What is wrong with a scene whose light is traced through an optic.
@@ -247,7 +247,7 @@ fn tuned(scene: &Scene, optic: &Optic) -> Vec<String> {
     wrong
 }
 
-/// The reflectance of a screen, where it is one colour.
+/// The reflectance of a screen whose BSDF (of a `twosided` one, that of the front) is `diffuse` with one colour; else None.
 pub fn screen_reflectance(bsdf: &Bsdf) -> Option<[f32; 3]> {
     match bsdf {
         Bsdf::TwoSided { sides } => screen_reflectance(&sides[0].bsdf),
@@ -262,7 +262,7 @@ pub fn screen_reflectance(bsdf: &Bsdf) -> Option<[f32; 3]> {
     }
 }
 
-/// By how much the axes of a slab may differ, as a share of their length.
+/// Largest relative difference of the lengths of an optic's axes, and largest cosine of the angles between them.
 const ALIKE: f32 = 1e-4;
 
 fn is_similarity(map: &Affine3A) -> bool {

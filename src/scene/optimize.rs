@@ -256,7 +256,7 @@ fn stage(value: &Value<'_>, [spp_before, grad_before]: [u32; 2]) -> Option<Stage
     let at = object.require_number("at", "the fraction of the run after which it begins");
     let upsample = object.integer("upsample", 2);
     let words = [("reset", MomentRule::Reset), ("resample", MomentRule::Resample)];
-    // What keeps its resolution keeps what the optimiser knows of it.
+    // Without a change of resolution the optimiser's moments stay valid.
     let unsaid = if upsample == 1 {
         MomentRule::Resample
     } else {

@@ -1,4 +1,4 @@
-//! The image textures of surfaces, wherever in their BSDFs they stand.
+//! The image textures of surfaces, at any depth in their BSDFs.
 
 use super::{Bsdf, Surface, Texture, TextureMap};
 
@@ -45,7 +45,7 @@ fn add_bsdf<'a>(bsdf: &'a Bsdf, found: &mut Vec<&'a TextureMap>) {
 mod tests {
     use std::path::Path;
 
-    /// All image textures that the program's visitor of arrays knows are those of some surface.
+    /// Every image texture among the scene's arrays is one of some surface's `images`.
     #[test]
     fn every_image_belongs_to_a_surface() {
         for file in ["scenes/relief.json", "scenes/painted_room.json"] {

@@ -29,7 +29,7 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     each_named(&entries, stages, scene);
 }
 
-/// Makes what `asked` names a parameter of a run, beside those of the block `optimize`.
+/// Makes the arrays that `asked` names optimised parameters, beside those of the block `optimize`.
 pub(super) fn ask(context: &Context<'_>, asked: &[(&str, Node)], scene: &mut Scene) {
     let entry = |(name, node)| {
         (
@@ -45,7 +45,7 @@ pub(super) fn ask(context: &Context<'_>, asked: &[(&str, Node)], scene: &mut Sce
     each_named(&entries, &[], scene);
 }
 
-/// Applies entries to the arrays that they name, those of the places of shapes and cameras first made.
+/// Applies entries to the arrays that they name; the arrays that move shapes, lights and cameras are created first.
 fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene) {
     let Some((_, first)) = entries.first() else { return };
     let mistaken = first.context.has_errors();
@@ -72,7 +72,7 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
             continue;
         }
         match index.map(|index| &mut tunables[index]) {
-            // What the block `optimize` says of it, too, stays.
+            // The settings of the block `optimize` stay if the command line names the parameter too.
             Some(tunable) if tunable.array.tuning.is_some() && entry.path.is_empty() => {}
             Some(tunable) => parameter(entry, stages, tunable, attached),
             // The medium is missing because of another mistake, which was reported.
@@ -98,7 +98,7 @@ impl Tunable<'_> {
     }
 }
 
-/// One parameter; `attached` says whether the points of paths move with it.
+/// One parameter; `attached`: whether the integrator moves the points of paths with it (`prb_attached`).
 fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, attached: bool) {
     let Some(mut object) = value.block("parameter") else {
         return;
@@ -159,7 +159,7 @@ fn final_shape(array: &Array, stages: &[Stage]) -> Shape {
     shape
 }
 
-/// The share of the longer side over which steps are spread.
+/// The share of the longer side of a grid or texture over which the optimiser's steps are smoothed.
 fn smoothing(object: &mut Object<'_>, kind: Kind) -> f32 {
     let Some(value) = object.get("smoothing") else {
         return 0.0;

@@ -44,7 +44,7 @@ fn read(value: &Value<'_>, path: &str, blends: u32) -> Option<Phase> {
     phase
 }
 
-/// Two phase functions in the order of the file; walks go down second parts, so that the first is no blend.
+/// Two phase functions in the order of the file. Only the second may be a blend, since walks descend into second parts alone.
 fn blend(object: &mut Object<'_>, path: &str, blends: u32) -> Option<Phase> {
     let weight = object
         .require(

@@ -8,11 +8,11 @@ use rayon::prelude::*;
 
 use super::noise::{octaves, smooth_step};
 
-/// Continents along a radius of the planet, about.
+/// The frequency of the noise that makes continents: cells per radius of the planet.
 const FREQUENCY: f32 = 1.6;
-/// The height of noise at which land begins, and half the width of a coast, in the noise's units.
+/// The noise value at which land begins, and half the width of a coast in the same unit.
 const COAST: [f32; 2] = [0.02, 0.02];
-/// |cos θ| at which snow begins, and how far noise moves that.
+/// |cos θ| at which snow begins, and the amplitude of the noise that moves this border.
 const SNOW: [f32; 2] = [0.86, 0.16];
 
 /// Colours of a planet.
@@ -62,8 +62,8 @@ fn mix(a: [f32; 3], b: [f32; 3], t: f32) -> [f32; 3] {
     [0, 1, 2].map(|c| a[c] + (b[c] - a[c]) * t)
 }
 
-/// The map of a seed in this size, row by row: over u the angle about the poles, over v that from the first pole, as a
-/// `sphere` has its coordinates. The same seed is the same planet at every size.
+/// The map of a seed in this size, row by row: u is the angle about the axis through the poles, v the angle from the first
+/// pole, like the texture coordinates of a `sphere`. The same seed is the same planet at every size.
 pub(super) fn planet(seed: u64, [width, height]: [u32; 2]) -> Vec<[f32; 3]> {
     let planet = Planet::new(seed);
     let mut texels = vec![[0.0; 3]; width as usize * height as usize];
@@ -89,7 +89,7 @@ mod tests {
         sum / (3 * a.len()) as f32
     }
 
-    /// No seam where u begins again, none at the poles, where all directions of a row are one.
+    /// The map has no seam where u wraps around, and nearly one colour along the rows at the poles.
     #[test]
     fn a_map_closes_around_its_sphere() {
         let [width, height] = [256, 128];

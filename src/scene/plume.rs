@@ -17,8 +17,8 @@ const MARGIN: f32 = 0.0625;
 /// Amplitude of the noise added to the profile, which falls from 1 at the axis to 0 at the radius.
 const FRAY: f32 = 0.9;
 
-/// The plume at the centres (i + ½)/N of all texels, `[z][y][x][channel]`; `value` is its largest density, one entry
-/// or one per channel.
+/// The plume at the centres (i + ½)/N of all texels, `[z][y][x][channel]`; `value` is a factor on its density in [0, 1], one
+/// entry or one per channel.
 pub(super) fn on_grid(seed: u64, value: &[f32], shape: Shape) -> Vec<f32> {
     let [nx, ny, nz] = shape.size;
     let center = |i: usize, n: usize| (i as f32 + 0.5) / n as f32;

@@ -3,7 +3,7 @@
 use super::reader::Limit;
 pub(super) use crate::params::Quantity;
 
-/// Indices of refraction that there may be.
+/// Smallest and largest index of refraction that a scene may have.
 const MIN_INDEX: f64 = 0.1;
 const MAX_INDEX: f64 = 10.0;
 
@@ -37,18 +37,19 @@ impl Quantity {
             Quantity::Translation | Quantity::Orientation | Quantity::Vertex | Quantity::VertexNormal => {
                 [f32::NEG_INFINITY, f32::INFINITY]
             }
-            // A turn by more than half a circle has a shorter name; lenses twice as long or half are other lenses.
+            // Rotation vectors longer than π have a shorter equivalent.
             Quantity::Pose => [-3.0, 3.0],
+            // Logarithms: from half to twice the focal length.
             Quantity::Zoom => [-0.7, 0.7],
             Quantity::Radial => [-1.0, 1.0],
             Quantity::Extent => [1e-3, f32::INFINITY],
-            // From an eighth of a pixel of a picture of 1024 to the picture itself.
+            // Logarithms: from an eighth of a pixel, in a picture 1024 pixels wide, to the whole picture.
             Quantity::Scale => [-9.0, 0.0],
             Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => [0.0, f32::INFINITY],
             Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity | Quantity::Normal => {
                 [0.0, 1.0]
             }
-            // The slope of the index by it is infinite at zero.
+            // The derivative of the index by `specular` is infinite at zero.
             Quantity::Specular => [1e-3, 1.0],
             Quantity::DiffuseTransmission => [0.0, 2.0],
             Quantity::Index | Quantity::BendingIndex => [MIN_INDEX as f32, MAX_INDEX as f32],
@@ -59,7 +60,7 @@ impl Quantity {
         }
     }
 
-    /// Values that the walk can handle: wider bounds are mistakes, although a run keeps values within its bounds.
+    /// Values that light transport can handle. Wider `bounds` are refused, since a run may move a value up to its bounds.
     pub(super) fn needs(self) -> Limit {
         match self {
             Quantity::Emission | Quantity::Light => Limit::Any,

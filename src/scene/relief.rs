@@ -1,10 +1,10 @@
-//! Reliefs that the program makes: heights over the unit square, and the normals that they have.
+//! Procedural reliefs: heights over the square [-1, 1]², and their normals.
 
 use super::coin::coin;
 use super::magnifier::magnifier;
 use super::ridges::ridges;
 
-/// Step of the differences that slopes are taken by.
+/// Step of the central differences that approximate slopes.
 const STEP: f64 = 1e-4;
 
 /// A relief over [-1, 1]², in units of half the side of the square.

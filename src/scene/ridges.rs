@@ -1,5 +1,5 @@
-//! The ridges of cut glass and of hammered metal, for scenes that find them: waves that run round a body whose texture
-//! coordinates close in both directions.
+//! The ridges of cut glass and of hammered metal, for scenes that recover them: waves periodic in u and v, without a seam on
+//! a body whose texture coordinates wrap around in both directions.
 
 use std::f64::consts::{PI, TAU};
 
@@ -8,9 +8,9 @@ use rand_pcg::Pcg64;
 
 use super::relief::Heights;
 
-/// Waves from edge to edge along u and v: a family of slanted ridges, and what makes each of them differ.
+/// The number of periods along u and v of each wave: the first makes slanted ridges, the others make each ridge differ.
 const WAVES: [[i32; 2]; 5] = [[3, 1], [2, -2], [1, 2], [-2, 1], [1, 1]];
-/// The steepest slope of each.
+/// The steepest slope of each wave.
 const SLOPES: [f64; 5] = [0.09, 0.04, 0.04, 0.03, 0.02];
 
 /// The relief of a seed, periodic along both axes.
@@ -21,7 +21,7 @@ pub(super) fn ridges(seed: u64) -> Heights {
         .iter()
         .zip(SLOPES)
         .map(|([across, down], slope)| {
-            // Half a period of the square is one in its coordinates.
+            // The square [-1, 1]² has sides of length 2, so that n periods have the angular frequency π n.
             let [x, y] = [across, down].map(|waves| PI * f64::from(*waves));
             [x, y, slope / x.hypot(y), TAU * uniform()]
         })

@@ -39,11 +39,11 @@ pub fn load_with(path: &Path, changes: &[Change]) -> Result<Scene, Diagnostics> 
     load_asking(path, changes, &[])
 }
 
-/// Like [`load_with`], for a command that differentiates by the parameters that `asked` names: they are parameters that a run
-/// changes, as if they stood in the block `optimize`, whatever stands there.
+/// Like [`load_with`], for a command that differentiates by the parameters that `asked` names: they count as optimised, in
+/// addition to those of the block `optimize`.
 ///
 /// # Errors
-/// As [`load_with`]; also a name that is no parameter's, or one by which there is no derivative.
+/// As [`load_with`]; also a name in `asked` that is no parameter's, or whose parameter has no derivative.
 pub fn load_asking(path: &Path, changes: &[Change], asked: &[String]) -> Result<Scene, Diagnostics> {
     parse_as(&read_text(path)?, path, Role::Main, changes, asked)
 }
@@ -243,7 +243,7 @@ struct Reader {
     seen: Seen,
 }
 
-/// Keys of the first objects of kinds that are unique or exclude others.
+/// The key of the first object of each kind that may occur only once or excludes others.
 #[derive(Debug, Default)]
 struct Seen {
     background: Option<String>,
@@ -419,7 +419,7 @@ impl Reader {
 }
 
 impl Reader {
-    /// Splats lie in a plane: canvases look at them, and nothing else stands beside them but a constant background.
+    /// Checks a scene of splats: all sensors are canvases, and beside the splats there is at most a constant background.
     fn check_picture(&self, context: &Context<'_>) {
         let Seen {
             splats,

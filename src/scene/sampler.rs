@@ -1,4 +1,5 @@
-//! Samplers: the default number of samples per pixel. All of Mitsuba's are read, and samples are spread in one way for all.
+//! Samplers: the default number of samples per pixel. All types of Mitsuba are read, and all give the same random numbers: a
+//! scrambled Sobol sequence for film positions and first vertices of paths, else independent ones.
 
 use super::object::Object;
 use super::vocabulary::Class;

@@ -37,7 +37,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool, media: &mut
     }
 }
 
-/// One sensor. `shared` takes the place of its film.
+/// One sensor. `shared` is its part of a batch's film, which takes the place of its own film.
 fn sensor(
     mut object: Object<'_>,
     name: &str,
@@ -72,7 +72,7 @@ fn sensor(
         SensorKind::Perspective | SensorKind::ThinLens { .. } => distortion(&mut object),
         _ => Distortion::None,
     };
-    // Mitsuba's lens is sharp at the end of its rays unless a distance is given.
+    // In Mitsuba a `thinlens` without `focus_distance` is focused at `far_clip`.
     let kind = match kind {
         SensorKind::ThinLens {
             aperture_radius,
@@ -131,7 +131,7 @@ fn sensor(
     })
 }
 
-/// What a sensor measures, where it stands, and what its film shows, if that matters.
+/// What a sensor measures, its transform to the world, and its lens; None for meters, whose film is one pixel.
 fn kind(object: &mut Object<'_>) -> Option<(SensorKind, DAffine3, Option<Lens>)> {
     match object.name {
         "perspective" => {
@@ -209,7 +209,7 @@ fn along(origin: DVec3, direction: DVec3) -> DAffine3 {
     DAffine3::from_mat3_translation(DMat3::from_cols(x, y, direction), origin)
 }
 
-/// The irradiance meters in the shape called `name`, which has become `surface`.
+/// The irradiance meters nested in the shape called `name`, which was read as `surface`.
 pub(super) fn on_shape(shape: &Value<'_>, name: &str, surface: &Surface, media: &mut Media) -> Vec<Sensor> {
     let Some(mut shape) = shape.plugin(Class::Shape) else {
         return Vec::new();
@@ -311,7 +311,7 @@ fn batch(mut object: Object<'_>, name: &str, with_images: bool, media: &mut Medi
     nested.into_iter().filter_map(read).collect()
 }
 
-/// The plane of splats, which the film shows from edge to edge.
+/// A `canvas`, whose film shows the plane of splats from edge to edge.
 fn canvas(mut object: Object<'_>, name: &str, with_images: bool) -> Option<Sensor> {
     let image = object.get("image").and_then(|image| reference(&image));
     let held_out = object.boolean("held_out", false);

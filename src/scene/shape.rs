@@ -113,7 +113,7 @@ fn cylinder(object: &mut Object<'_>) -> Option<Geometry> {
     Some(Geometry::Cylinder { ends, radius })
 }
 
-/// A square cut into smaller ones.
+/// A `grid`: a square cut into smaller ones.
 fn grid(object: &mut Object<'_>) -> Option<Geometry> {
     let value = object.require("resolution", "the numbers of squares along x and y");
     let face_normals = object.boolean("face_normals", false);
@@ -172,7 +172,8 @@ fn distances(object: &mut Object<'_>) -> Option<Geometry> {
     Some(Geometry::Distances { path, smooth })
 }
 
-/// A mesh; `flipped` accounts for the formats' different origins of texture coordinates, where a scene may change it.
+/// A mesh. `flipped` is the default of `flip_tex_coords`, since formats differ in the origin of texture coordinates; None for a
+/// format without that parameter.
 fn mesh(object: &mut Object<'_>, format: MeshFormat, flipped: Option<bool>) -> Option<Geometry> {
     let file = object.require("filename", "the mesh file");
     let face_normals = object.boolean("face_normals", false);
@@ -204,7 +205,7 @@ fn area(object: &mut Object<'_>, name: &str) -> Option<AreaEmitter> {
     let given = emitter.get("radiance");
     let radiance = given.and_then(|value| texture::read(&value, Quantity::Light));
     let mut radiance = radiance.unwrap_or_else(|| Texture::constant(&format!("{path}.radiance"), &[1.0; 3]));
-    // An emitter that several shapes refer to is one of each of them.
+    // Each shape that refers to an emitter has a copy of it, with parameters of its own.
     texture::rename(&mut radiance, &path, &format!("{name}.{key}"));
     let directional = emitter.name == "directionalarea";
     let sampling_weight = emitter.number("sampling_weight", 1.0);

@@ -1,5 +1,5 @@
-//! `heightfield`: a slab of glass with one flat side and one whose heights are a texture, which light is sent through by
-//! the integrator `ptracer`.
+//! `heightfield`: a slab of glass with a flat side and a side whose heights are a texture. The integrator `ptracer` traces
+//! light through it.
 
 use glam::{Affine2, Affine3A};
 
@@ -10,26 +10,26 @@ use super::vocabulary::Class;
 use super::world::{Material, Model};
 use super::{Array, Bsdf, Source, Texture, TextureMap, Wrap, bsdf, texture, transform};
 
-/// The type.
+/// Its type in scene files.
 pub(super) const TYPE: &str = "heightfield";
 
-/// A slab [-1, 1]² × [-`thickness`, height].
+/// A slab, in local space [-1, 1]² × [-`thickness`, height(x, y)].
 #[derive(Debug, Clone)]
 pub struct Slab {
     pub name: String,
     pub to_world: Affine3A,
-    /// From the flat side, which light enters by, to height zero; in local units, as heights are.
+    /// Distance from the flat side, where light enters, to height zero; in local units, like the heights.
     pub thickness: f32,
     /// One channel: coefficients of a biquadratic spline over the side z = height, texel (0, 0) at x = y = -1.
     pub heights: Array,
     /// Index of refraction inside over that outside; above one.
     pub eta: f32,
-    /// Factor on the light that passes a side.
+    /// Factor on light for each of the two sides that it passes.
     pub transmittance: [f32; 3],
 }
 
 impl Slab {
-    /// The heights as a texture, as which they stand in a file.
+    /// The heights as the `bitmap` that they are in a scene file.
     pub(super) fn texture(&self) -> Texture {
         Texture::Bitmap(TextureMap {
             data: self.heights.clone(),
@@ -83,7 +83,7 @@ fn heights(value: &Value<'_>, name: &str) -> Option<Array> {
     })
 }
 
-/// Index and transmittance of the smooth glass that a slab must be of.
+/// Relative index of refraction and transmittance of the slab's BSDF, which must be a smooth `dielectric`.
 fn glass(object: &mut Object<'_>) -> Option<(f32, [f32; 3])> {
     let found = object.nested_named(Class::Bsdf);
     let Some((_, value)) = found else {

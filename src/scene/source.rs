@@ -17,7 +17,6 @@ impl Source {
     pub fn materialise(&self, shape: Shape) -> Result<Vec<f32>> {
         match self {
             Source::Fill(values) => Ok(fill(values, shape)),
-            // Splats are placed together, where the picture is known that they are to show.
             Source::Vertices { geometry, to_world } => {
                 let placed = geometry.mesh()?.placed(to_world);
                 Ok(placed.positions.into_iter().flat_map(|p| p.to_array()).collect())
@@ -26,6 +25,7 @@ impl Source {
                 let placed = geometry.mesh()?.placed(to_world);
                 Ok(placed.normals.into_iter().flat_map(|n| n.to_array()).collect())
             }
+            // A placeholder: `resident/placement.rs`, which knows the picture to show, places all splats together.
             Source::Placed => Ok(vec![0.0; shape.len()]),
             Source::Blobs { base, blobs } => Ok(blobs_on_grid(base, blobs, shape)),
             Source::Plume { seed, value } => Ok(plume::on_grid(*seed, value, shape)),
@@ -52,7 +52,7 @@ fn fill(values: &[f32], shape: Shape) -> Vec<f32> {
     }
 }
 
-/// A picture that is drawn in any size, as texels.
+/// The texels of a procedural picture: its colours, or their means if there is one channel.
 fn painted(draw: impl Fn(u64, [u32; 2]) -> Vec<[f32; 3]>, seed: u64, shape: Shape) -> Vec<f32> {
     let [width, height, _] = shape.size.map(|n| n as u32);
     let picture = draw(seed, [width, height]);

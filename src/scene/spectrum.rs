@@ -22,12 +22,12 @@ const XYZ_TO_RGB: [[f64; 3]; 3] = [
     [0.055648, -0.204043, 1.057311],
 ];
 
-/// How a spectrum is seen.
+/// The light under which a spectrum becomes a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// As the light that it is.
+    /// None: the spectrum is light itself.
     Directly,
-    /// As what a surface returns of D65.
+    /// D65, of which the spectrum is the reflected share.
     UnderD65,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn to_rgb(samples: &[Sample], seen: Seen) -> [f64; 3] {
     rgb(xyz)
 }
 
-/// The table's entry at or before a wavelength, and how far it is on the way to the next.
+/// The table's entry at or before a wavelength, and the fraction of the step to the next entry.
 fn place(wavelength: f64) -> (usize, f64) {
     let steps = (wavelength - FIRST) / STEP;
     let entry = (steps as usize).min(D65.len() - 2);

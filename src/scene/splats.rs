@@ -35,7 +35,7 @@ pub enum Order {
     /// As they are numbered, the first in front.
     #[default]
     Index,
-    /// Sorted by size before the first iteration, the smallest in front.
+    /// Sorted by size before the first iteration and whenever their number changes, the smallest in front.
     Size,
 }
 
@@ -45,11 +45,11 @@ pub enum Placement {
     Random {
         seed: u64,
     },
-    /// More of them, and smaller ones, where the picture that the first view is compared with changes, in its colours.
+    /// More and smaller splats along the edges of the first view's reference picture, in its colours.
     Picture {
         seed: u64,
     },
-    /// As another run has left them.
+    /// The splats of an earlier run, from its `.safetensors` file.
     File(PathBuf),
 }
 
@@ -103,7 +103,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Splats> {
     })
 }
 
-/// Where they stand, and how many they are.
+/// The placement and the number of splats.
 fn placement(object: &mut Object<'_>, count: usize) -> Option<(Placement, usize)> {
     let given = object.get("count").is_some();
     let seed = object

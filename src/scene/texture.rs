@@ -13,7 +13,7 @@ use super::vocabulary::Class;
 use super::volume::{self, Channels, Wanted};
 use super::{Array, AttributeMap, Source, Texture, TextureMap, Wrap, attributes, files, lookup, uv};
 
-/// Mitsuba's default values of the two kinds of square.
+/// Mitsuba's defaults of `color0` and `color1`.
 const CHECKERBOARD: [f32; 2] = [0.4, 0.2];
 
 /// A texture of three channels at `value`; the path names its arrays.
@@ -62,7 +62,7 @@ fn repeated(path: &str, values: &[f32], wanted: Wanted) -> Array {
 }
 
 fn checkerboard(object: &mut Object<'_>, wanted: Wanted) -> Texture {
-    // Of spectra Mitsuba takes what stands immediately in an emitter for light, and what stands in a texture for shares.
+    // As in Mitsuba, a spectrum in a texture counts as a reflectance, even where the texture is the radiance of an emitter.
     let sense = match Sense::of(wanted.quantity) {
         Sense::Light => Sense::Share,
         other => other,
@@ -78,7 +78,7 @@ fn checkerboard(object: &mut Object<'_>, wanted: Wanted) -> Texture {
     Texture::Checkerboard { colors, to_uv }
 }
 
-/// Values of the mesh that the texture is on, which `attributes::bind` finds.
+/// The attribute of a mesh; `attributes::bind` replaces the placeholder values by those of the shape's mesh.
 fn mesh_attribute(object: &mut Object<'_>, channels: usize) -> Option<Texture> {
     let scale = object.number("scale", 1.0);
     let value = object.require("name", "the attribute, such as \"vertex_color\"")?;
@@ -111,7 +111,7 @@ fn solid(object: &mut Object<'_>, wanted: Wanted) -> Option<Texture> {
     })
 }
 
-/// Refuses textures that are looked up by other things than u and v; `what` is the place that takes none of them.
+/// Refuses textures that are not looked up by u and v; `what` is the object, in words, that only takes those that are.
 pub(super) fn by_uv(value: &Value<'_>, texture: Option<Texture>, what: &str) -> Option<Texture> {
     let kind = match &texture {
         Some(Texture::Attribute(_)) => "mesh_attribute",
@@ -188,8 +188,8 @@ pub(super) fn image(file: &Value<'_>, raw: bool, channels: usize, quantity: Quan
     }
 }
 
-/// Whether an image can hold normals, which take three channels, or heights; values that are decoded as colours are
-/// warned of.
+/// Checks an image of normals, which needs three channels, or of heights; warns if its values are decoded from sRGB like
+/// colours.
 fn check_relief(file: &Value<'_>, path: &Path, raw: bool, quantity: Quantity) -> Option<()> {
     let (channels, colored) = files::image_channels(path)
         .map_err(|error| file.error("this image cannot be used", error))
@@ -206,7 +206,7 @@ fn check_relief(file: &Value<'_>, path: &Path, raw: bool, quantity: Quantity) ->
     Some(())
 }
 
-/// Texels of one value, or of a picture that the program makes.
+/// Texels of one value, or of a procedural picture.
 fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
     let mut object = value.block("data")?;
     let size = object.require("resolution", "the image's width and height");
@@ -239,7 +239,7 @@ fn filled(value: &Value<'_>, wanted: Wanted) -> Option<(Shape, Source)> {
     Some((size?, source?))
 }
 
-/// Refuses one of several texels at once.
+/// Reports that more than one kind of texels is given.
 fn exclude<'a, T>(pictures: [Option<Value<'a>>; 3], motif: Option<Value<'a>>) -> Option<T> {
     let another = motif.or_else(|| pictures.into_iter().flatten().last());
     let what = "`value`, `leaves`, `planet`, `coin`, `magnifier` and `ridges` exclude each other";
@@ -247,7 +247,7 @@ fn exclude<'a, T>(pictures: [Option<Value<'a>>; 3], motif: Option<Value<'a>>) ->
     None
 }
 
-/// Puts the arrays of a texture whose paths begin with `from` below `to` instead.
+/// Replaces the object path `from` by `to` at the beginning of the paths of a texture and its arrays.
 pub(super) fn rename(texture: &mut Texture, from: &str, to: &str) {
     let arrays: Vec<&mut Array> = match texture {
         Texture::Constant(array) => vec![array],

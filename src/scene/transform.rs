@@ -60,7 +60,7 @@ fn read_checked(
     matrix
 }
 
-/// Converts to the precision in which scenes are stored.
+/// Converts to f32, the precision in which scenes are stored.
 pub(super) fn to_f32(matrix: DAffine3) -> Affine3A {
     let columns = matrix.to_cols_array().map(|x| x as f32);
     Affine3A::from_cols_array(&columns)
@@ -71,7 +71,7 @@ fn is_orthonormal(m: DMat3) -> bool {
     (gram - DMat3::IDENTITY).to_cols_array().iter().all(|x| x.abs() < 1e-3)
 }
 
-/// A whole transform.
+/// A transform: a matrix, an operation, or a list of operations.
 fn transform(value: &Value<'_>) -> Option<DAffine3> {
     if value.is_object() {
         return checked(value, operation(value)?);

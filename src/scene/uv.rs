@@ -69,7 +69,7 @@ fn plane_vector(value: &Value<'_>) -> Option<DVec2> {
     value.vector::<2>().map(DVec2::from)
 }
 
-/// Counter-clockwise in the plane; the axis, if given, is the third.
+/// Counter-clockwise in the plane; the axis, if given, is +z, or −z for the opposite sense.
 fn rotate(value: &Value<'_>) -> Option<DAffine2> {
     let mut object = value.block("rotate in the plane")?;
     let angle = object.require_number("angle", "the angle in degrees");

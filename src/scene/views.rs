@@ -1,5 +1,5 @@
-//! What a run changes of the views themselves: `views.poses`, `views.focal` and `views.distortion`. They are parameters only
-//! where the `optimize` block names them, as cameras are known in most scenes.
+//! Parameters of the cameras of a radiance field: `views.poses`, `views.focal` and `views.distortion`. They exist only where the
+//! block `optimize` asks for them, since cameras are known in most scenes.
 
 use glam::Mat3A;
 
@@ -8,7 +8,7 @@ use super::reader::Value;
 use super::{Array, Distortion, Scene, Sensor, SensorKind, Source, lookup};
 use crate::params::{Kind, Shape};
 
-/// A part of the views that a run changes, for all sensors of the scene in their order.
+/// A parameter of the cameras: poses have an entry for each sensor of the scene, in their order, the others one for all.
 #[derive(Debug, Clone)]
 pub struct ViewPart {
     pub array: Array,
@@ -16,10 +16,10 @@ pub struct ViewPart {
     pub quantity: Quantity,
 }
 
-/// Numbers of a pose: a rotation vector and a translation along the camera's own axes.
+/// Numbers of a pose: a rotation vector in radians and a translation, both along the camera's own axes.
 pub const POSE: usize = 6;
 
-/// The parts: key and what it measures.
+/// The parameters: path and quantity.
 const PARTS: [(&str, Quantity); 3] = [
     ("views.poses", Quantity::Pose),
     ("views.focal", Quantity::Zoom),
@@ -29,7 +29,7 @@ const PARTS: [(&str, Quantity); 3] = [
 /// The largest entry by which a rotation times its transpose may differ from the identity.
 const ROUNDING: f32 = 1e-3;
 
-/// Makes parameters of those parts of the views that `entries` name.
+/// Adds the parameters of the cameras that `entries` name to the scene.
 pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
     for (path, entry) in entries {
         let Some((_, quantity)) = PARTS.into_iter().find(|(part, _)| part == path) else {
@@ -47,7 +47,7 @@ pub(super) fn name(entries: &[(&str, Value<'_>)], scene: &mut Scene) {
     }
 }
 
-/// Makes the poses a parameter of the scene for views that are refined after the run, even if the run leaves them alone.
+/// Adds `views.poses` to the scene for held-out views that are refined after the run, if the run does not optimise it anyway.
 pub(super) fn make_poses(value: &Value<'_>, scene: &mut Scene) {
     let is_poses = |part: &ViewPart| part.quantity == Quantity::Pose;
     if value.context.has_errors() || scene.views.iter().any(is_poses) {
@@ -77,7 +77,7 @@ fn part(path: &str, quantity: Quantity, sensors: usize) -> ViewPart {
     ViewPart { array, quantity }
 }
 
-/// Why a part of the views has no derivatives, and what to do.
+/// Why a parameter of the cameras has no derivatives, and what to do.
 fn obstacle(scene: &Scene, quantity: Quantity) -> Option<(String, &'static str)> {
     if scene.field.is_none() {
         return Some((

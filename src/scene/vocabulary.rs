@@ -50,7 +50,7 @@ impl Class {
     }
 
     /// Numbers that Mitsuba's objects of this class have and that change nothing here: nothing moves while a shutter is open,
-    /// only `thinlens` has a focus (and reads it), silhouettes are not sampled, and pictures do not depend on their parts.
+    /// only `thinlens` has a focus (and reads it), silhouettes are not sampled, and pictures do not depend on blocks and passes.
     pub(super) fn without_effect(self) -> &'static [&'static str] {
         match self {
             Class::Integrator => &["block_size", "samples_per_pass"],
@@ -223,7 +223,7 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (Class::Spectrum, &["blackbody", "irregular", "regular"]),
 ];
 
-/// What to take in place of a type of Mitsuba, where a list of all others would not say it.
+/// Advice for an unsupported type of Mitsuba that one supported type replaces best; None: the list of all types will do.
 pub(super) fn instead(name: &str) -> Option<&'static str> {
     match name {
         "prb_projective" => {
@@ -319,8 +319,8 @@ pub(super) fn is_usual_key(key: &str) -> bool {
     classes.iter().any(|class| class.usual_key() == key)
 }
 
-/// The types of which one was probably meant by an unknown `name` under this key: those of the class of the most similar name, or
-/// of the class that the key is usual for. None if neither tells.
+/// The types that an unknown `name` under `key` may stand for: those of the class of the most similar type name or, if none is
+/// similar, of the class that usually has this key. None if there is neither.
 pub(super) fn meant(name: &str, key: &str) -> Option<&'static [&'static str]> {
     let all: Vec<&str> = SUPPORTED.iter().flat_map(|(_, names)| names.iter().copied()).collect();
     let similar = nearest(name, &all);

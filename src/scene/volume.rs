@@ -93,7 +93,7 @@ fn is_color(name: &str) -> bool {
     )
 }
 
-/// The `constvolume` of such a shorthand.
+/// The `constvolume` that a shorthand stands for.
 pub(super) fn read_constant(value: &Value<'_>, wanted: Wanted) -> Option<Volume> {
     channel_values(value, wanted).map(|values| constant(values, wanted.channels))
 }
@@ -133,7 +133,7 @@ fn grid(shape: Shape, source: Source) -> Volume {
     }
 }
 
-/// A number for all channels, a list of one number per channel, or a colour, whose mean counts if there can be only one.
+/// A number for all channels, a list of one number per channel, or a colour, whose mean is taken for one channel.
 pub(super) fn channel_values(value: &Value<'_>, wanted: Wanted) -> Option<Vec<f32>> {
     let Wanted { quantity, channels } = wanted;
     let limit = quantity.limit();

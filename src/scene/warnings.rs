@@ -27,8 +27,8 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
     facets(context, scene);
 }
 
-/// Derivatives of what GGX transmits by what turns its half vectors: it ends where these reach the horizon, before it has become
-/// zero, and that border moves (docs/method.md, section 12).
+/// Incomplete derivatives of GGX's transmission: it jumps to zero where its half vector reaches the horizon, and derivatives by
+/// an index or a normal leave out that this border moves (docs/method.md, section 12).
 fn facets(context: &Context<'_>, scene: &Scene) {
     let all = scene.world.surfaces.iter();
     let mut surfaces = all.chain(scene.world.groups.iter().flat_map(|group| &group.surfaces));
@@ -41,7 +41,8 @@ fn facets(context: &Context<'_>, scene: &Scene) {
     }
 }
 
-/// The first parameter by which the half vectors of GGX's transmission turn, under the relief that a run changes, if any.
+/// The path of an optimised parameter that turns the half vectors of GGX's transmission: `relief`, that of a normal or bump
+/// map around `bsdf`, else an index; None if there is none.
 fn turned<'a>(bsdf: &'a Bsdf, relief: Option<&'a str>) -> Option<&'a str> {
     match bsdf {
         Bsdf::Null => None,
@@ -68,7 +69,7 @@ fn turned<'a>(bsdf: &'a Bsdf, relief: Option<&'a str>) -> Option<&'a str> {
     }
 }
 
-/// Jacobians of rays that are inverted, but have no inverse.
+/// Jacobians of rays that are to be inverted with a `regularization` of 0, but are singular at diffuse surfaces.
 fn singular(context: &Context<'_>, scene: &Scene) {
     let is_diffuse = |bsdf: &Bsdf| matches!(bsdf, Bsdf::Material(material) if material.model == Model::Diffuse);
     let scatters = |surface: &Surface| is_diffuse(&surface.bsdf) && screen_reflectance(&surface.bsdf) != Some([0.0; 3]);
@@ -92,7 +93,7 @@ fn darkness(context: &Context<'_>, scene: &Scene) {
     }
 }
 
-/// Images by which a surface reflects more than it gets.
+/// Images of reflectances above 1, by which a surface reflects more light than it receives.
 fn reflectances(context: &Context<'_>, scene: &Scene) {
     let mut known = HashSet::new();
     for Visited { array, quantity, .. } in scene.visit() {
@@ -113,8 +114,8 @@ fn reflectances(context: &Context<'_>, scene: &Scene) {
     }
 }
 
-/// Meshes with triangles that have no area, and those without texture coordinates on which images are shown. What is wrong
-/// with a file is told by who reads it.
+/// Meshes with triangles of zero area, and meshes without texture coordinates that have image textures. Mistakes in mesh files
+/// are reported where the meshes are used.
 fn meshes(context: &Context<'_>, scene: &Scene) {
     let world = &scene.world;
     let all = world
@@ -171,7 +172,7 @@ fn is_image(texture: &Texture) -> bool {
     matches!(texture, Texture::Bitmap(_) | Texture::Checkerboard { .. })
 }
 
-/// If photographs are composited on one colour and the emitter has another, the medium learns the difference.
+/// Photographs that are composited on another colour than the scene's background: the medium would learn the difference.
 fn backdrops(context: &Context<'_>, scene: &Scene) {
     let behind = match &scene.background {
         Background::None => Some([0.0; 3]),

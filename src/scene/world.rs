@@ -15,7 +15,7 @@ use crate::io::mesh::{Mesh, read_obj, read_ply, read_serialized};
 #[derive(Debug, Clone, Default)]
 pub struct World {
     pub surfaces: Vec<Surface>,
-    /// Shapes that are seen where instances show them.
+    /// Groups of shapes, which are in the world only where instances show them.
     pub groups: Vec<Group>,
     pub instances: Vec<Instance>,
     pub media: Vec<Medium>,
@@ -24,13 +24,13 @@ pub struct World {
 }
 
 impl World {
-    /// Whether there are no shapes and lights.
+    /// Whether there are no shapes, media and lights.
     pub fn is_empty(&self) -> bool {
         let shapes = self.surfaces.is_empty() && self.groups.is_empty();
         shapes && self.media.is_empty() && self.lights.is_empty()
     }
 
-    /// All surfaces in the world: those of no group, then those that instances show, where they show them.
+    /// All surfaces in the world: those outside of groups, then for each instance those of its group, under its transform.
     pub fn placed(&self) -> impl Iterator<Item = Cow<'_, Surface>> {
         let shown = self.instances.iter().flat_map(|instance| {
             let surfaces = &self.groups[instance.group].surfaces;
@@ -44,7 +44,7 @@ impl World {
         self.surfaces.iter().map(Cow::Borrowed).chain(shown)
     }
 
-    /// [`Self::placed`] with a name each: those that an instance shows have its name before their own.
+    /// [`Self::placed`] with names: a surface that an instance shows is called `<instance>.<surface>`.
     pub fn placed_by_name(&self) -> impl Iterator<Item = (String, Cow<'_, Surface>)> {
         let shown = self.instances.iter().flat_map(|instance| {
             let surfaces = &self.groups[instance.group].surfaces;
@@ -58,16 +58,16 @@ impl World {
     }
 }
 
-/// Shapes that instances show.
+/// A group of shapes, which instances show.
 #[derive(Debug, Clone)]
 pub struct Group {
     /// Its path in the file.
     pub path: String,
-    /// They bound no media and do not shine; their names are paths in the file.
+    /// Surfaces without media and emitters; their names are paths in the file.
     pub surfaces: Vec<Surface>,
 }
 
-/// A group at another place.
+/// A group of shapes under a transform of its own.
 #[derive(Debug, Clone)]
 pub struct Instance {
     /// Its key in the file.
@@ -93,7 +93,7 @@ pub struct Surface {
     pub interior: Option<usize>,
     pub exterior: Option<usize>,
     pub emitter: Option<AreaEmitter>,
-    /// The parts of its place in the world that a run changes.
+    /// Parameters that move it in the world, or its vertices.
     pub motion: Vec<Motion>,
     /// How far the vertices of its mesh are moved.
     pub displacement: Option<Displacement>,
@@ -104,7 +104,7 @@ pub struct Surface {
 pub struct Displacement {
     /// One channel: an image or a constant.
     pub height: Texture,
-    /// Factor on the heights.
+    /// Factor from heights to world units.
     pub scale: f32,
 }
 
@@ -119,21 +119,21 @@ impl Displacement {
     }
 }
 
-/// What makes a surface shine.
+/// The emitter of a surface.
 #[derive(Debug, Clone)]
 pub struct AreaEmitter {
     /// Its key in the shape.
     pub name: String,
-    /// Three channels.
+    /// Emitted radiance, three channels.
     pub radiance: Texture,
-    /// Whether light leaves along the normal alone (`directionalarea`): no path from a camera meets it.
+    /// Whether light leaves along the normal alone (`directionalarea`), so that no path from a camera can meet it.
     pub directional: bool,
-    /// How often next-event estimation chooses it, in proportion to those of all lights.
+    /// Its probability in next-event estimation is this weight over the sum of all lights' weights.
     pub sampling_weight: f32,
 }
 
 impl Surface {
-    /// The file of its mesh or its distances.
+    /// The file of its mesh or of its signed distances; None for a `grid` and for other shapes.
     pub(super) fn file(&self) -> Option<&Path> {
         match &self.geometry {
             Geometry::Mesh {
@@ -159,12 +159,12 @@ pub enum Geometry {
     Rectangle,
     /// x² + y² <= 1 in the plane z = 0, normal +z.
     Disk,
-    /// Without caps, from the centre of one end to that of the other.
+    /// Without caps; `ends` are the centres of its two ends.
     Cylinder {
         ends: [[f32; 3]; 2],
         radius: f32,
     },
-    /// A mesh file, which exists; of a grid the path is empty.
+    /// A mesh from a file, which exists; the path of a [`MeshFormat::Grid`] is empty.
     Mesh {
         path: PathBuf,
         format: MeshFormat,
@@ -179,12 +179,12 @@ pub enum Geometry {
     },
 }
 
-/// The file format of a mesh, or what it is made by.
+/// The file format of a mesh, or that it is a grid made by the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MeshFormat {
     Obj,
     Ply,
-    /// The mesh of this number.
+    /// Mitsuba's format; the index of the mesh in the file, from 0.
     Serialized(u32),
     /// No file: [-1, 1]² in the plane z = 0, in this many squares along x and y.
     Grid([u32; 2]),
@@ -210,9 +210,9 @@ impl MeshFormat {
 pub enum Bsdf {
     /// No scattering: light passes.
     Null,
-    /// Not made of others.
+    /// A BSDF that contains no other BSDF.
     Material(Material),
-    /// The first on the front; the second, or the first again, turned over, on the back.
+    /// The first on the front; on the back the second or, without one, the first, turned over.
     TwoSided { sides: Vec<NestedBsdf> },
     /// The nested one with the probability `opacity`; else light passes.
     Mask { opacity: Texture, nested: Box<NestedBsdf> },
@@ -221,20 +221,20 @@ pub enum Bsdf {
         weight: Texture,
         nested: Box<[NestedBsdf; 2]>,
     },
-    /// The nested one in the frame of a normal that a texture gives.
+    /// A normal map or a bump map: the nested one in the frame of a normal from a texture.
     Relief { relief: Relief, nested: Box<NestedBsdf> },
 }
 
-/// Normals of a surface that are not its own.
+/// A normal map or a bump map.
 #[derive(Debug, Clone)]
 pub struct Relief {
-    /// Three channels, the components plus one over two in the local frame; or one channel, heights.
+    /// Normals in three channels, (component + 1) / 2 in the local frame; or heights in one channel.
     pub texture: Texture,
     /// Factor on heights; None if the texture holds normals.
     pub bump_scale: Option<f32>,
-    /// Whether normals that the viewer does not see are turned towards it.
+    /// Whether x and y of a normal are reversed where the viewer sees its back but the front of the surface, or vice versa.
     pub flips: bool,
-    /// Whether light at grazing angles is shadowed.
+    /// Whether a shadowing factor darkens light at grazing angles.
     pub shadows: bool,
 }
 
@@ -270,21 +270,21 @@ impl Bsdf {
     }
 }
 
-/// A BSDF that is not made of others.
+/// A BSDF that contains no other BSDF.
 #[derive(Debug, Clone)]
 pub struct Material {
     pub model: Model,
-    /// Its textures in the order of the model's fields. `alpha` stands for the roughnesses along both tangents, and
-    /// `specular` for the index of a principled BSDF.
+    /// Its textures in the order of the model's fields. A single `alpha` is the roughness along both tangents; `specular` takes
+    /// the place of the index `eta` of a principled BSDF.
     pub inputs: Vec<Input>,
     pub facets: Facets,
-    /// Whether light changes its colour each time it returns to the base of a plastic.
+    /// Whether light takes on the colour of a plastic's base at each reflection between base and coat.
     pub nonlinear: bool,
-    /// How much of the samples the lobes of a principled BSDF ask for.
+    /// Sampling rates of a principled BSDF's lobes: relative shares of the samples.
     pub rates: [f32; 4],
 }
 
-/// The equations of a [`Material`].
+/// The scattering model of a [`Material`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
     Diffuse,
@@ -307,12 +307,12 @@ pub struct Input {
     pub texture: Texture,
 }
 
-/// The small mirrors of a rough surface.
+/// The microfacets of a rough surface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facets {
     /// Whether their normals follow Beckmann's distribution; else GGX.
     pub beckmann: bool,
-    /// Whether only visible ones are sampled.
+    /// Whether only normals that the viewer can see are sampled.
     pub visible: bool,
 }
 
@@ -342,7 +342,7 @@ pub enum Texture {
     },
     Bitmap(TextureMap),
     Attribute(AttributeMap),
-    /// A volume at the points of the surface; `path` is the texture's.
+    /// A volume, looked up at the surface's points in the world; `path` is the texture's.
     Volume {
         path: String,
         volume: Lookup,
@@ -350,7 +350,7 @@ pub enum Texture {
 }
 
 impl Texture {
-    /// Width and height of an image in texels; any other texture is square.
+    /// Width and height of an image in texels; 1 × 1 for any other texture.
     pub fn picture_size(&self) -> [usize; 2] {
         match self {
             Self::Bitmap(map) => [map.data.shape.size[0], map.data.shape.size[1]],
@@ -358,8 +358,9 @@ impl Texture {
         }
     }
 
-    /// Of the colours of a checkerboard the one where both halves agree, and the other. Mitsuba exchanges them where it asks for a
-    /// number instead of a colour, such as an `alpha` (its `Checkerboard::eval_1`), and so does everything here.
+    /// The two colours of a checkerboard: first that where u and v are in the same half of their periods. Mitsuba exchanges
+    /// them where it asks for a number instead of a colour, such as an `alpha` (its `Checkerboard::eval_1`), and so does
+    /// everything here.
     pub fn squares(colors: &[Array; 2]) -> [&Array; 2] {
         let [first, second] = colors;
         match first.shape.channels {
@@ -373,7 +374,7 @@ impl Texture {
         Self::Constant(super::lookup::value(path.to_string(), values.to_vec()))
     }
 
-    /// The path of what a run changes of it, if it does.
+    /// The path of the first of its arrays that a run changes, if any.
     pub(super) fn tuned(&self) -> Option<&str> {
         let arrays: Vec<&Array> = match self {
             Self::Constant(array) => vec![array],
@@ -400,7 +401,7 @@ impl Texture {
 /// An image texture.
 #[derive(Debug, Clone)]
 pub struct TextureMap {
-    /// Texels in [0, 1].
+    /// Texels: reflectances or other factors, radiances, normals or heights.
     pub data: Array,
     pub nearest: bool,
     pub wrap: Wrap,
@@ -416,7 +417,7 @@ pub struct AttributeMap {
     pub name: String,
     /// Factor on the values.
     pub scale: f32,
-    /// Those of the shape that the texture is on, along x.
+    /// The values on the shape that has the texture: one texel along x for each vertex or face.
     pub values: Array,
 }
 
@@ -485,14 +486,14 @@ pub struct Light {
     pub intensity: Array,
     /// Picture of a projector, and perhaps of a spot, of three channels; multiplies `intensity`.
     pub texture: Option<Texture>,
-    /// How often next-event estimation chooses it, in proportion to those of all lights.
+    /// Its probability in next-event estimation is this weight over the sum of all lights' weights.
     pub sampling_weight: f32,
-    /// The parts of its place in the world that a run changes.
+    /// Parameters that move it in the world.
     pub motion: Vec<Motion>,
 }
 
 impl Light {
-    /// Width and height of its picture in texels; anything but an image is square.
+    /// Width and height of its picture in texels; 1 × 1 if it is no image.
     pub fn picture_size(&self) -> [usize; 2] {
         match &self.texture {
             Some(texture) => texture.picture_size(),
@@ -507,7 +508,7 @@ pub enum LightKind {
     Point {
         position: [f32; 3],
     },
-    /// Light travels along +z of `to_world`; angles in radians.
+    /// Light travels along +z of `to_world`; `cutoff` and `beam` are angles to that axis in radians.
     Spot {
         to_world: Affine3A,
         cutoff: f32,
@@ -517,7 +518,7 @@ pub enum LightKind {
     Directional {
         direction: [f32; 3],
     },
-    /// Light travels along +z of `to_world`; `fov` is that along x, in degrees.
+    /// Light travels along +z of `to_world`; `fov` is the field of view along x, in degrees.
     Projector {
         to_world: Affine3A,
         fov: f32,

@@ -1,17 +1,17 @@
-//! What looking may cost a run.
+//! How much of a run's time renders for the page (looks) may take.
 
 use std::time::{Duration, Instant};
 
-/// The part of a run's time that looking may take at most.
+/// The share of a run's time that looks may take at most.
 pub const SHARE: f64 = 0.1;
 
 /// Seconds that are saved up at most: a page that is opened late does not hold the run up for long.
 const SAVINGS: f64 = 1.0;
 
-/// Seconds that may be spent: a share of those that the run has spent between looks, less those that looking took.
+/// Seconds that may be spent: a share of those that the run has worked between looks, less those that looks took.
 ///
-/// A look that takes longer than expected is paid off before the next one, so that looking takes at most [`SHARE`] of all
-/// time, and what one look was underestimated by.
+/// A look that takes longer than expected is paid off before the next one, so that looks take at most [`SHARE`] of all
+/// time, plus the time by which a single look was underestimated.
 #[derive(Debug)]
 pub(super) struct Budget {
     seconds: f64,
@@ -27,7 +27,7 @@ impl Budget {
         }
     }
 
-    /// The run has worked until now.
+    /// Adds the share of the time since the last look: the run has worked until now.
     pub(super) fn earn(&mut self, now: Instant) {
         let worked = now.saturating_duration_since(self.since).as_secs_f64();
         self.seconds = (self.seconds + worked * SHARE / (1.0 - SHARE)).min(SAVINGS);
@@ -39,7 +39,7 @@ impl Budget {
         self.seconds > 0.0 && seconds <= self.seconds
     }
 
-    /// Nothing is earned up to now: the run stood still.
+    /// Adds nothing for the time up to now: the run stood still.
     pub(super) fn skip(&mut self, now: Instant) {
         self.since = now;
     }
@@ -55,7 +55,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// Looks of any length, begun whenever they may be, between iterations of any length.
+    /// Looks take their share for any length of looks and iterations, also if underestimated.
     #[test]
     fn looking_takes_its_share_and_no_more() {
         for (iteration, look, guess) in [(2, 1, 1.0), (2, 30, 1.0), (300, 500, 1.0), (5, 50, 0.1)] {

@@ -1,11 +1,11 @@
-//! The camera that pages look through: one of the scene's, moved.
+//! The camera that pages look through: one of the scene's sensors, moved.
 
 use glam::Vec3;
 
 use super::wanted::{Moves, Wanted};
 use crate::resident::layout::{NO_REFERENCE, Rows, SensorRecord, backdrop};
 
-/// What cameras turn around.
+/// The sphere that cameras turn around, in world units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Subject {
     pub center: Vec3,
@@ -14,7 +14,7 @@ pub struct Subject {
     pub up: Vec3,
 }
 
-/// The map that makes both, `b` first.
+/// The product of two affine maps, a b: `b` is applied first.
 fn product(a: &Rows, b: &Rows) -> Rows {
     std::array::from_fn(|r| {
         std::array::from_fn(|c| {
@@ -24,7 +24,7 @@ fn product(a: &Rows, b: &Rows) -> Rows {
     })
 }
 
-/// The record of the camera that is wanted, with a film `divisor` times as small as wanted.
+/// The record of the camera of `wanted`, with a film smaller by `divisor` along each axis.
 pub(super) fn record(base: &SensorRecord, wanted: &Wanted, divisor: u32) -> SensorRecord {
     let longer = base.width.max(base.height) as f32;
     let scale = wanted.pixels as f32 / (longer * divisor as f32);
@@ -49,7 +49,7 @@ fn pose(record: &SensorRecord) -> [Vec3; 2] {
     [column(3), column(2).normalize_or(Vec3::Z)]
 }
 
-/// The distances along the view between which depths are told apart: those of the subject.
+/// The nearest and the farthest depth that colours of depths tell apart: those of the subject, within the clip distances.
 pub(super) fn depth_range(record: &SensorRecord, subject: Option<Subject>) -> [f32; 2] {
     let [near, far] = [record.near_clip, record.far_clip];
     let Some(subject) = subject else { return [near, far] };
@@ -63,7 +63,8 @@ pub(super) fn depth_range(record: &SensorRecord, subject: Option<Subject>) -> [f
     }
 }
 
-/// Rays through a film's pixels, without the lens's distortion: origin and direction, of length 1 along the view.
+/// Rays through the centres of pixels, without lens distortion: origin and direction, whose component along the view is
+/// one.
 pub(super) fn rays(record: &SensorRecord, moves: Moves) -> impl Fn(u32, u32) -> [Vec3; 2] {
     let [origin, _] = pose(record);
     let column = |c: usize| Vec3::from_array([0, 1, 2].map(|r| record.to_world[r][c]));
@@ -130,7 +131,7 @@ mod tests {
         }
     }
 
-    /// A motion is one of the world, and the rays of pictures made here are those of the device.
+    /// A motion is applied in the world, and the rays made here are those of the device.
     #[test]
     fn cameras_are_moved_in_the_world() {
         let mut of = wanted();

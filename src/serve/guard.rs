@@ -1,13 +1,13 @@
 //! Who may ask: a token that only the printed address holds, and names of this machine in `Host`.
 //!
-//! The token keeps other users of the machine out, whom the local address does not. The name keeps pages of other sites
-//! out, which could make a name of their own point to this machine.
+//! The token keeps out other users of the machine, who can reach a local address. The check of `Host` keeps out pages of
+//! other sites, whose own names could be made to point to this machine (DNS rebinding).
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::http::Request;
 
-/// What a request must bring along.
+/// Checks the token, host and origin of requests.
 #[derive(Debug)]
 pub(super) struct Guard {
     token: String,
@@ -19,7 +19,7 @@ pub(super) struct Guard {
 const TOKEN: usize = 16;
 
 impl Guard {
-    /// With a token of its own.
+    /// A guard with a new random token.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -51,7 +51,8 @@ impl Guard {
         given.len() == held.len() && differing == 0
     }
 
-    /// Whether `Host` names this machine. Other ports are those of tunnels. An address is never another's name.
+    /// Whether `Host` names this machine, by `localhost` or an address, which is never another site's name. A tunnel may
+    /// have any port.
     fn knows(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => name,

@@ -1,7 +1,7 @@
 //! Requests and answers of HTTP/1.1, one a connection, within bounds of size and time.
 //!
-//! Whoever is at the other end may be slow, silent or endless: a request has [`REQUEST_TIME`] in all, however its bytes
-//! come, and an answer [`ANSWER_TIME`].
+//! A client may be slow, silent or endless: a request has [`REQUEST_TIME`] in all, however its bytes come, and an answer
+//! [`ANSWER_TIME`].
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 pub(super) const REQUEST_TIME: Duration = Duration::from_secs(5);
 /// What an answer may take to be read.
 pub(super) const ANSWER_TIME: Duration = Duration::from_secs(30);
-/// Bytes of a request's line and headers.
+/// Bytes of a request's line and headers at most.
 const HEAD_BYTES: usize = 8 << 10;
-/// Bytes of a request's body.
+/// Bytes of a request's body at most.
 const BODY_BYTES: usize = 4 << 10;
 const HEADERS: usize = 64;
 
-/// What may be asked of a path.
+/// The HTTP methods that are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     Get,
@@ -38,14 +38,14 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The value of a name in the query, as it stands there.
+    /// The value of a name in the query, without percent-decoding.
     pub(super) fn asked(&self, name: &str) -> Option<&str> {
         let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.find(|(n, _)| *n == name).map(|(_, value)| value)
     }
 }
 
-/// Why a request gets no answer of its path; an answer of `status` may still be read.
+/// Why a request is refused: the status code and a sentence of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub status: u16,
@@ -56,7 +56,7 @@ fn refusal(status: u16, reason: &'static str) -> Refusal {
     Refusal { status, reason }
 }
 
-/// Reads a request. Bytes are looked through once, however few come at a time.
+/// Reads a request. The search for the end of the headers visits each byte once, however few come at a time.
 ///
 /// # Errors
 /// It is malformed, too large, or did not come in time.
@@ -87,7 +87,7 @@ pub(super) fn read_request(stream: &mut TcpStream) -> Result<Request, Refusal> {
     Ok(request)
 }
 
-/// Appends what comes next, at most `most` bytes.
+/// Appends the bytes that arrive next, at most `most`.
 fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>, most: usize, end: Instant) -> Result<(), Refusal> {
     let late = refusal(408, "the request did not come in time");
     let left = end.saturating_duration_since(Instant::now());
@@ -137,7 +137,7 @@ fn parse_head(head: &[u8]) -> Result<(Request, usize), Refusal> {
     let length = match one("content-length")? {
         None => 0,
         Some(text) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) => {
-            // Digits that are no usize are a number that is too large.
+            // A number of digits only fails to parse if it is too large for usize.
             text.parse().unwrap_or(usize::MAX)
         }
         Some(_) => return Err(malformed),
@@ -214,8 +214,8 @@ fn phrase(status: u16) -> &'static str {
     }
 }
 
-/// What every answer says of itself: nobody keeps it, guesses its kind, is told where it came from, or loads anything
-/// from elsewhere into it.
+/// Headers of every answer: browsers do not cache it, guess its type or pass its address on as a referrer, and it loads
+/// nothing from other sites.
 const COMMON: &str = "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
     Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
     Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
@@ -259,7 +259,7 @@ pub(super) fn write_all(stream: &mut TcpStream, mut bytes: &[u8], end: Instant) 
     true
 }
 
-/// Closes a connection so that the answer arrives: bytes that were sent and not read would make the system discard it.
+/// Closes a connection so that the answer arrives: the system would discard it if received bytes were left unread.
 fn hang_up(stream: &mut TcpStream) {
     const BYTES: usize = 16 << 10;
     let end = Instant::now() + Duration::from_millis(250);

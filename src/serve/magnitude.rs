@@ -1,4 +1,4 @@
-//! Gradients as pictures: of grids along rays, of textures where they are seen, of splats where they stand.
+//! Gradients as pictures: of grids the largest along rays, of textures at the first hit, of splats at their centres.
 
 use glam::{Affine2, Affine3A, Vec2, Vec3, Vec3A};
 use rayon::prelude::*;
@@ -10,7 +10,7 @@ use crate::resident::layout::SensorRecord;
 use crate::resident::splats::Placed;
 use crate::scene::{Scene, Wrap};
 
-/// Texels along an edge that are kept at most.
+/// Largest number of texels along an axis of a [`GridMagnitudes`].
 const EDGE: usize = 64;
 
 /// Whether gradients of parameters of this kind have a place in a picture.
@@ -41,13 +41,13 @@ pub(super) fn painted(scene: &Scene, path: &str) -> Vec<Painted> {
     all
 }
 
-/// The magnitudes of a gradient, over channels.
+/// The magnitude of a gradient at each texel or splat: the Euclidean norm over its channels.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Magnitudes {
     Grid(GridMagnitudes),
     /// Width and height, and rows from v = 0 on.
     Texture([usize; 2], Vec<f32>),
-    /// Places in the picture, each with its magnitude.
+    /// Centres of splats in the picture, each with its magnitude.
     Points(Vec<([f32; 2], f32)>),
 }
 
@@ -58,7 +58,7 @@ fn norms(gradient: &[f32], channels: usize) -> Vec<f32> {
 }
 
 impl Magnitudes {
-    /// From the gradient of a parameter, `[z][y][x][channel]`; of splats with their positions.
+    /// From the gradient of a parameter, `[z][y][x][channel]`; `positions` are those of splats, else unused.
     pub(super) fn of(parameter: &Parameter, gradient: &[f32], positions: &[f32]) -> Self {
         let ([width, height, _], channels) = (parameter.shape.size, parameter.shape.channels);
         match parameter.kind {
@@ -71,7 +71,7 @@ impl Magnitudes {
         }
     }
 
-    /// The magnitude at some texture coordinates.
+    /// The magnitude of the texel at texture coordinates.
     pub(super) fn at(&self, uv: [f32; 2], painted: &Painted) -> f32 {
         let Self::Texture(size, values) = self else { return 0.0 };
         let place = painted.to_uv.transform_point2(Vec2::from(uv));
@@ -92,7 +92,7 @@ impl Magnitudes {
     }
 }
 
-/// The magnitude at each pixel of a picture of splats: the largest of those that stand within some pixels.
+/// The magnitude at each pixel of a picture of splats: the largest of the splats whose centres lie within some pixels.
 pub(super) fn dots(points: &[([f32; 2], f32)], record: &SensorRecord) -> Vec<f32> {
     let (film, [width, height]) = (Placed::of(record), [record.width as usize, record.height as usize]);
     let mut largest = vec![0f32; width * height];
@@ -112,7 +112,7 @@ pub(super) fn dots(points: &[([f32; 2], f32)], record: &SensorRecord) -> Vec<f32
     largest
 }
 
-/// Of a grid, made small enough to be looked at: of several texels the largest.
+/// Magnitudes of a grid, reduced to [`EDGE`] texels along an axis at most: of the texels in a cell the largest.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct GridMagnitudes {
     size: [usize; 3],
@@ -163,14 +163,15 @@ impl GridMagnitudes {
         largest
     }
 
-    /// The largest magnitude of the texels that are met at half a texel's distance each.
+    /// The largest magnitude of the texels that a ray passes, looked up at steps of half a texel at most.
     fn along(&self, origin: Vec3, direction: Vec3) -> f32 {
         let origin = self.world_to_unit.transform_point3a(origin.into());
         let direction = self.world_to_unit.transform_vector3a(direction.into());
         let (mut near, mut far) = (0f32, f32::INFINITY);
         for a in 0..3 {
             let [t, u] = [0.0, 1.0].map(|side: f32| (side - origin[a]) / direction[a]);
-            // A ray along a side's plane is inside for all t, or for none: 0 / 0 leaves both ends as they are.
+            // For a ray that lies in the plane of a face 0 / 0 is NaN, which min and max pass over: the ray counts as
+            // outside.
             near = near.max(t.min(u));
             far = far.min(t.max(u));
         }
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!(seen.along(Vec3::new(5.0, 0.0, 0.0), Vec3::Z), 0.0, "beside");
     }
 
-    /// Texels are found by coordinates, moved and wrapped; rows begin at v = 0.
+    /// Texels are found by transformed and wrapped coordinates; rows begin at v = 0.
     #[test]
     fn texels_are_found_where_they_are_seen() {
         let mut texture = parameter([3, 2, 1]);

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 /// Where the report comes from.
 #[derive(Debug)]
 pub enum Reports {
-    /// A file that somebody else keeps fresh, by rename.
+    /// A file that is replaced, by rename, when there is a new report.
     File(PathBuf),
-    /// A page as it is.
+    /// A fixed page.
     Page(Arc<[u8]>),
 }
 
@@ -22,7 +22,7 @@ impl Reports {
         }
     }
 
-    /// When the report was last made; none before the first, and of one that never changes.
+    /// When the report's file was last written; None before the first report, and for a fixed page.
     pub(super) fn made(&self) -> Option<SystemTime> {
         match self {
             Self::File(path) => std::fs::metadata(path).and_then(|m| m.modified()).ok(),

@@ -1,7 +1,7 @@
 //! The server: a thread that accepts, and one for each connection, all bounded.
 //!
-//! What hostile clients can take of the machine has limits that do not depend on them: so many connections at a time and
-//! a second, so many bytes a request, so much time for each.
+//! Connections at a time and a second, bytes of a request, and time for each are bounded, so that hostile clients cannot
+//! exhaust the machine.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,13 +17,13 @@ use super::reports::Reports;
 
 /// Connections at a time.
 const CONNECTIONS: usize = 48;
-/// Connections a second, in the long run, and at once.
+/// Connections a second in the long run, and how many may come at once.
 const RATE: f64 = 100.0;
 const BURST: f64 = 100.0;
-/// A stream of events without any says that it is still there.
+/// Time after which a stream of events without news sends a comment, so that the connection is seen to be alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// What answers are made of.
+/// All that answers to requests are made from.
 #[derive(Debug)]
 pub(super) struct Site {
     pub guard: Guard,
@@ -64,7 +64,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::SeqCst);
-        // The thread waits for a connection: it gets one.
+        // The thread blocks in `accept`: a connection wakes it.
         let mut near = self.address;
         if near.ip().is_unspecified() {
             near.set_ip(match near {
@@ -79,7 +79,7 @@ impl Drop for Server {
     }
 }
 
-/// Lets through so many a second.
+/// Limits connections to [`RATE`] a second, with bursts of [`BURST`]: a token bucket.
 #[derive(Debug)]
 struct Turnstile {
     left: f64,
@@ -91,7 +91,7 @@ impl Turnstile {
         Self { left: BURST, at: now }
     }
 
-    /// How long whoever comes now has to wait.
+    /// Takes a token, and returns how long a connection that comes now has to wait for it.
     fn pass(&mut self, now: Instant) -> Duration {
         self.left = (self.left + RATE * (now - self.at).as_secs_f64()).min(BURST) - 1.0;
         self.at = now;
@@ -184,7 +184,7 @@ fn answer(request: &Request, site: &Site) -> Answer {
     }
 }
 
-/// Sends news until all is over, or the other end has gone or reads too slowly.
+/// Sends news until all is over, or the client has gone or reads too slowly.
 fn events(stream: &mut TcpStream, site: &Site) {
     let Some(mut reader) = site.desk.follow() else {
         return http::write_answer(stream, &Answer::text(503, "too many pages follow this run: close one"));
@@ -204,7 +204,7 @@ fn events(stream: &mut TcpStream, site: &Site) {
 mod tests {
     use super::*;
 
-    /// A burst goes through, a flood at the pace of the limit.
+    /// A burst is not delayed, and a flood passes at [`RATE`].
     #[test]
     fn floods_pass_at_a_bounded_rate() {
         let mut now = Instant::now();

@@ -1,4 +1,4 @@
-//! From what a device renders to the bytes of a picture.
+//! Turns renders of a device into the bytes of pictures.
 
 use crate::report::colormap;
 use crate::resident::layout::SensorRecord;
@@ -6,11 +6,11 @@ use crate::scene::ColorSpace;
 
 use super::wanted::Moves;
 
-/// A mean of renders: four numbers a pixel, the last of which is the transmittance, or -1 where there is no ray.
+/// A mean of renders: RGB and the transmittance of each pixel, which is -1 where the pixel has no ray.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mean {
     pub pixels: Vec<[f32; 4]>,
-    /// Renders in it.
+    /// Number of renders in the mean.
     pub count: u32,
 }
 
@@ -22,7 +22,7 @@ impl Mean {
         }
     }
 
-    /// Adds a render. It counts as one of at most `window`, so that a mean over a run follows the run.
+    /// Adds a render with the weight of one among at most `window`, so that a mean follows a run that goes on.
     pub(super) fn add(&mut self, render: &[[f32; 4]], window: u32) {
         self.count += 1;
         let weight = 1.0 / self.count.min(window.max(1)) as f32;
@@ -34,7 +34,7 @@ impl Mean {
     }
 }
 
-/// Bytes of what a camera sees.
+/// RGB bytes of a picture; pixels without a ray are black.
 pub(super) fn picture(pixels: &[[f32; 4]], space: ColorSpace) -> Vec<u8> {
     let code = match space {
         ColorSpace::Linear => colormap::light_byte,
@@ -50,20 +50,20 @@ pub(super) fn picture(pixels: &[[f32; 4]], space: ColorSpace) -> Vec<u8> {
     pixels.iter().flat_map(color).collect()
 }
 
-/// Bytes of how opaque what a camera sees is: black to white.
+/// RGB bytes of the opacity, 1 minus the transmittance: black to white.
 pub(super) fn opacity(pixels: &[[f32; 4]]) -> Vec<u8> {
     let grey = |p: &[f32; 4]| [colormap::coded_byte(if p[3] < 0.0 { 0.0 } else { 1.0 - p[3] }); 3];
     pixels.iter().flat_map(grey).collect()
 }
 
-/// Bytes of amounts between `low` and `high`; none is black.
+/// RGB bytes of amounts by the colour map between `low` and `high`; None is black.
 pub(super) fn amounts(values: impl Iterator<Item = Option<f32>>, [low, high]: [f32; 2]) -> Vec<u8> {
     let table = colormap::amounts();
     let color = |value: Option<f32>| value.map_or([0; 3], |v| table[usize::from(colormap::step(v, low, high))]);
     values.flat_map(color).collect()
 }
 
-/// Distances along a pinhole's view from those along its rays. Zero stays zero: there is no surface.
+/// Turns distances along rays into depths along a pinhole's view. Zero, where there is no surface, stays zero.
 pub(super) fn along_view(distances: &mut [[f32; 4]], record: &SensorRecord, moves: Moves) {
     if moves == Moves::Parallel {
         return;

@@ -1,4 +1,4 @@
-//! What pages look at: renders through a camera of their own, coarse while it moves and refined while it rests.
+//! Renders for pages, through a camera of their own: coarse while it moves and refined while it rests.
 
 use std::time::{Duration, Instant};
 
@@ -16,37 +16,38 @@ use crate::scene::ColorSpace;
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::{Pass, pass_key};
 
-/// By how much films are smaller than wanted, from the coarsest on.
+/// Factors by which films are smaller than wanted along each axis, from the coarsest on.
 const DIVISORS: [u32; 5] = [16, 8, 4, 2, 1];
-/// Seconds that one look may take: while the camera moves, while a run is at work, and while nothing else is.
+/// Seconds that one render for the page (a look) may take: while the camera moves, while a run is at work, and while none
+/// is.
 const MOVING: f64 = 0.04;
 const BETWEEN: f64 = 0.4;
 const ALONE: f64 = 0.8;
-/// A camera that was moved so recently is moving.
+/// A camera counts as moving for this long after it was last moved.
 const REST: Duration = Duration::from_millis(350);
 /// Time between pictures of a camera at rest.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Renders in the mean of a camera at rest, while values change and while they stay.
+/// The most renders in the mean of a camera at rest, while parameters change and while they do not.
 const CHANGING: u32 = 16;
 const STILL: u32 = 1024;
-/// Places along the view at which a look at depths tells what is hidden.
+/// Number of depths at which a look at depths evaluates the transmittance.
 const STRATA: u32 = 8;
-/// Weight of the newest look in the mean of what a pixel takes.
+/// Weight of the newest look in the running mean of the seconds that a pixel takes.
 const NEWEST: f64 = 0.5;
 
-/// What one of the scene's cameras is like.
+/// How a sensor of the scene moves, and the colour space of its pictures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lens {
     pub moves: Moves,
     pub space: ColorSpace,
 }
 
-/// The scene as far as looking depends on it.
+/// What renders for the page need to know of the scene.
 #[derive(Debug, Clone)]
 pub(super) struct Looks {
     pub lenses: Vec<Lens>,
     pub subject: Option<Subject>,
-    /// Whether there is nothing but surfaces, so that first surfaces tell all depths.
+    /// Whether there are surfaces only, so that depths are those of first hits.
     pub is_solid: bool,
     /// By the path of each texture, the surfaces that it lies on.
     pub painted: Vec<(String, Vec<Painted>)>,
@@ -55,12 +56,12 @@ pub(super) struct Looks {
     pub seed: u64,
 }
 
-/// How the run stands around a look.
+/// What the run does during a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Time {
-    /// An iteration waits.
+    /// The next iteration waits for the look to end.
     Between,
-    /// Nothing waits.
+    /// The run is paused or over: nothing waits.
     Free,
 }
 
@@ -71,7 +72,7 @@ struct Shown {
     number: u64,
     divisor: u32,
     mean: Mean,
-    /// Iterations that were done when it was begun, and when it was last added to.
+    /// Iterations done when the picture was begun, and when a render was last added.
     epochs: [u64; 2],
     at: Instant,
 }
@@ -81,12 +82,12 @@ struct Shown {
 pub(super) struct Viewer {
     looks: Looks,
     budget: Budget,
-    /// Seconds a pixel, by kind of picture; none before the first look.
+    /// Running mean of the seconds a pixel, by kind of picture; None before the first look.
     pace: [Option<f64>; 4],
     shown: Option<Shown>,
-    /// Renders so far: the random numbers of each are its own.
+    /// Counts random keys, two a render, so that each render has random numbers of its own.
     renders: u32,
-    /// The newest gradient that was read, its parameter, and how many iterations were done before.
+    /// The newest gradient that was read: its parameter, the iterations done before it, and its magnitudes.
     gradient: Option<(String, u64, Magnitudes)>,
 }
 
@@ -112,8 +113,8 @@ impl Viewer {
         }
     }
 
-    /// Looks once, if it is time: a picture as a PNG, and what is to be told of it. The last of the device's sensors is
-    /// the camera; `epoch` counts iterations.
+    /// Renders once, if it is time: returns a picture as a PNG, and what pages are told of it. The camera is the last of
+    /// the device's sensors; `epoch` counts iterations.
     ///
     /// # Errors
     /// The device's.
@@ -131,7 +132,7 @@ impl Viewer {
         let Some(divisor) = self.plan(device, order, epoch, time) else {
             return Ok(None);
         };
-        // What the device still has to do belongs to the run.
+        // Work that is still queued on the device counts as the run's time.
         device.finish()?;
         let begun = Instant::now();
         let made = self.make(device, order, epoch, divisor)?;
@@ -150,7 +151,7 @@ impl Viewer {
         Ok(made)
     }
 
-    /// Reads the gradient that is to be shown, before the step that follows it.
+    /// Reads the gradient that is to be shown, before the optimiser's step.
     ///
     /// # Errors
     /// The device's.
@@ -160,7 +161,7 @@ impl Viewer {
         };
         let known = self.gradient.as_ref().filter(|(of, ..)| of == path);
         self.budget.earn(Instant::now());
-        // A first reading has no price yet.
+        // The first reading is always made, later ones only while seconds are left in the budget.
         if known.is_some() && !self.budget.affords(0.0) {
             return Ok(());
         }
@@ -196,7 +197,7 @@ impl Viewer {
         f64::from(record.width) * f64::from(record.height)
     }
 
-    /// How coarse the next look is; None if there is none now.
+    /// The divisor of the next look's film; None if it is not time for one.
     fn plan(&self, device: &dyn Device, order: &Order, epoch: u64, time: Time) -> Option<u32> {
         let price = |divisor: u32| {
             let pace = self.pace[kind(&order.wanted.show)];
@@ -208,7 +209,7 @@ impl Viewer {
             (_, Time::Between) => BETWEEN,
             (_, Time::Free) => ALONE,
         };
-        // Before anything is known of prices the coarsest is taken, and whatever takes long is looked at coarsely.
+        // The finest divisor within the limit; the coarsest if none is, or before a pace has been measured.
         let within = |divisor: &&u32| price(**divisor).is_some_and(|price| price <= limit);
         let finest = DIVISORS.iter().rev().find(within).copied().unwrap_or(DIVISORS[0]);
         let affords = |divisor| time == Time::Free || self.budget.affords(price(divisor).unwrap_or(0.0));
@@ -235,13 +236,13 @@ impl Viewer {
         Some(shown.divisor).filter(|divisor| has_more && affords(*divisor))
     }
 
-    /// Whether more renders of the same show more.
+    /// Whether the mean of more renders has less noise: pictures of splats and gradients have none.
     fn refines(&self, order: &Order) -> bool {
         let flat = self.looks.lenses[order.wanted.sensor].moves == Moves::Flat;
         !flat && !matches!(order.wanted.show, Show::Gradient(_))
     }
 
-    /// Renders once and adds it to the picture, or begins another picture.
+    /// Renders once and adds the render to the picture, or begins another picture with it.
     fn make(
         &mut self,
         device: &mut dyn Device,
@@ -285,7 +286,7 @@ impl Viewer {
         Ok(Some((shade::png(size, &bytes), about)))
     }
 
-    /// The bytes of a picture, and the numbers at both ends of its colours.
+    /// The bytes of a picture, and the values at both ends of its colour map.
     fn shade(&self, mean: &Mean, order: &Order, range: [f32; 2]) -> (Vec<u8>, Option<[f32; 2]>) {
         let lens = self.looks.lenses[order.wanted.sensor];
         match &order.wanted.show {
@@ -303,7 +304,7 @@ impl Viewer {
         }
     }
 
-    /// All pixels of the camera, and random numbers that nothing else draws.
+    /// Puts the camera in place, and returns a batch of all its pixels and random numbers that nothing else draws.
     fn pass(&mut self, device: &mut dyn Device, record: SensorRecord) -> (Batch, Keys) {
         let camera = device.sensors().len() as u32 - 1;
         device.replace_sensor(camera, record);
@@ -323,7 +324,8 @@ impl Viewer {
         device.image()
     }
 
-    /// Magnitudes of the gradient that was read last: of the first texel, splat or largest along a ray that a pixel sees.
+    /// Magnitudes of the gradient that was read last, for each pixel: the largest along its ray, of the splats near it,
+    /// or of the texel at the first hit.
     fn gradient(
         &mut self,
         device: &mut dyn Device,
@@ -363,14 +365,14 @@ impl Viewer {
         device.render_aov(&batch, keys, 1, aov::DEPTH)?;
         let mut distances = device.image()?;
         shade::along_view(&mut distances, &record, moves);
-        // Zero stays zero: there is no surface.
+        // Distances begin at the near clip distance; zero, where there is no surface, stays zero.
         let hit = distances.iter_mut().filter(|p| p[0] > 0.0);
         hit.for_each(|p| p[0] += record.near_clip);
         Ok(distances)
     }
 
-    /// Mean depths at which light is stopped, the end of the range where it is not: the integral of the transmittance T
-    /// over the depth t, from T(t) at one t in each of some strata, which is the transmittance up to a camera's far end.
+    /// Mean depths at which light is stopped, `high` where it is not: `low` plus the integral of the transmittance T(t)
+    /// over the depth t, which is evaluated at one t in each stratum by a render with the far clip distance t.
     fn depths(
         &mut self,
         device: &mut dyn Device,
@@ -378,7 +380,7 @@ impl Viewer {
         [low, high]: [f32; 2],
     ) -> Result<Vec<[f32; 4]>> {
         let mut depths = vec![[low, 0.0, 0.0, 0.0]; (record.width * record.height) as usize];
-        // Places within strata fill them evenly, look by look.
+        // The golden ratio moves t within the strata, so that the looks of a mean fill them evenly.
         let within = (f64::from(self.renders / 2) * 0.618_033_988_75).fract() as f32;
         let step = (high - low) / STRATA as f32;
         for i in 0..STRATA {

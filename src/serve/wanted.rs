@@ -1,4 +1,4 @@
-//! What pages may ask to be shown, checked before it reaches a device.
+//! The views that pages may ask for, checked before they reach a device.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +10,12 @@ use crate::resident::layout::Rows;
 pub(super) enum Show {
     /// What the camera sees.
     Picture,
-    /// How far away what it sees is, along the view.
+    /// The depth of what the camera sees, along its view.
     Depth,
-    /// How much of what is behind everything is hidden.
+    /// One minus the transmittance up to the background.
     Opacity,
-    /// The largest gradient along a ray, of the parameter of this path.
+    /// The magnitude of the gradient of the parameter of this path: the largest along a ray, at the first hit, or near a
+    /// splat.
     Gradient(String),
 }
 
@@ -24,9 +25,10 @@ pub(super) enum Show {
 pub(super) struct Wanted {
     /// Index of a sensor of the scene, which says what kind of camera this is.
     pub sensor: usize,
-    /// How that sensor is moved in the world; of a picture of splats, the part that is shown.
+    /// A rigid motion of that sensor, in the world; of a picture of splats, the scale and shift of the part that is
+    /// shown.
     pub motion: Rows,
-    /// Factor on the sensor's focal length, or of parallel rays on the pixels a unit.
+    /// Factor on the sensor's focal length; for parallel rays, on the pixels in a unit of length.
     pub zoom: f32,
     pub show: Show,
     /// Pixels of the picture's longer side.
@@ -37,18 +39,18 @@ pub(super) struct Wanted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Moves {
-    /// It measures, and has no picture.
+    /// Not at all: it is a meter, and makes no picture.
     #[default]
     No,
-    /// It turns, and comes closer.
+    /// It turns and moves, as a perspective camera.
     Perspective,
-    /// It turns, and what it sees is enlarged.
+    /// It turns, and zooms: its rays are parallel.
     Parallel,
-    /// A part of a picture.
+    /// It shows a part of a flat picture of splats.
     Flat,
 }
 
-/// What may be chosen.
+/// The views that may be chosen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Choice {
     /// For each of the scene's sensors.
@@ -56,16 +58,16 @@ pub(super) struct Choice {
     pub shows: Vec<Show>,
 }
 
-/// Bounds of what is asked for.
+/// Bounds of the pixels of the longer side, of a motion's shift in world units, and of the zoom.
 const PIXELS: std::ops::RangeInclusive<u32> = 16..=1024;
 const FAR: f32 = 1e9;
 const ZOOM: std::ops::RangeInclusive<f32> = 1e-3..=1e3;
 
-/// The identity.
+/// The identity: a sensor as the scene has it.
 pub(super) const REST: Rows = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]];
 
 impl Choice {
-    /// The view that everybody begins with.
+    /// The view that a page begins with.
     pub(super) fn first(&self) -> Wanted {
         Wanted {
             sensor: self.moves.iter().position(|moves| *moves != Moves::No).unwrap_or(0),
@@ -76,7 +78,7 @@ impl Choice {
         }
     }
 
-    /// Whether there is anything to be looked through.
+    /// Whether any sensor makes pictures.
     pub(super) fn has_camera(&self) -> bool {
         self.moves.iter().any(|moves| *moves != Moves::No)
     }
@@ -84,7 +86,7 @@ impl Choice {
     /// A view from JSON.
     ///
     /// # Errors
-    /// It is none that there is, in a sentence.
+    /// A sentence that says why this is no view of the scene.
     pub(super) fn parse(&self, text: &[u8]) -> Result<Wanted, String> {
         let wanted: Wanted = serde_json::from_slice(text).map_err(|e| format!("this is no view: {e}"))?;
         let moves = self.moves.get(wanted.sensor).copied().unwrap_or_default();
@@ -112,7 +114,7 @@ fn is_near(motion: &Rows) -> bool {
     motion.iter().all(|row| row[3].abs() <= FAR)
 }
 
-/// Whether a motion turns and moves and does nothing else. NaN fails every comparison.
+/// Whether a motion is a rotation and a shift and nothing else. NaN fails every comparison.
 fn is_rigid(motion: &Rows) -> bool {
     let dot = |a: usize, b: usize| (0..3).map(|i| motion[a][i] * motion[b][i]).sum::<f32>();
     let expected = |a, b| if a == b { 1.0 } else { 0.0 };
@@ -122,7 +124,7 @@ fn is_rigid(motion: &Rows) -> bool {
     turns && determinant > 0.0 && is_near(motion)
 }
 
-/// Whether a motion enlarges along both axes alike, and moves.
+/// Whether a motion is a uniform scale along both axes and a shift.
 fn is_part(motion: &Rows) -> bool {
     let [[scale, b, ..], [d, e, ..], _] = *motion;
     ZOOM.contains(&scale) && e == scale && b == 0.0 && d == 0.0 && is_near(motion)

@@ -188,7 +188,7 @@ fn walk(segment: ptr<function, Segment>, state: ptr<function, State>, d_radiance
         var at = grid_stencil(scene.sigma_size, p);
         let raw_sigma = grid_eval(launch.sigma.first, &at);
         if scene.density_activation == DENSITY_RELU && raw_sigma < 0.0 {
-            // Under a ReLU a negative raw density adds neither radiance nor derivatives.
+            // Under a ReLU a negative raw density contributes neither radiance nor derivatives.
             continue;
         }
         let sigma = density_activate(raw_sigma);

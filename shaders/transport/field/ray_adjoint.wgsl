@@ -1,4 +1,4 @@
-// Derivatives of a ray's radiance by where the ray runs: by its origin and direction, and by where it begins.
+// Derivatives of a ray's radiance by its origin, its direction, and the distance `near` from which on it is sampled.
 //
 // Samples lie at x_i = O + t_i D with t_i = near + (i + u) h. A replay knows the derivatives by the raw density and colour
 // of a sample; with those of the two lookups by the place, g_i is the derivative by x_i, and
@@ -27,10 +27,11 @@ struct RayAdjoint {
     basis: Basis,
 }
 
-// Those of the ray that this invocation replays: the walk has no other use for them, and would carry them along.
+// The sums of the ray that this invocation replays. A private variable: the walk itself has no use for them, and need not
+// pass them along.
 var<private> by_ray: RayAdjoint;
 
-// Nothing yet.
+// Clears the sums.
 fn ray_adjoint_zero() {
     by_ray = RayAdjoint();
 }
@@ -62,7 +63,7 @@ fn ray_add_color(at: ptr<function, Stencil>, basis: ptr<function, Basis>, t: f32
     ray_add(cell_gradient(scene.sh_size, at, low, high), t);
 }
 
-// What the coefficient i of a texel adds to the derivative of the loss by its basis function.
+// What coefficient i of texel k contributes to the derivative of the loss by basis function i.
 fn texel_sh(at: ptr<function, Stencil>, i: u32, k: u32, d_color: vec3f) -> f32 {
     return dot(value_color(launch.sh.first + (*at).texels[k] * SH_CHANNELS + 3u * i), d_color);
 }
@@ -72,7 +73,7 @@ fn ray_add(g: vec3f, t: f32) {
     by_ray.direction += g * t;
 }
 
-// Adds what is seen behind the medium, by whose radiance the derivative is `d_radiance`.
+// Adds the derivative by the direction through the background; `d_radiance` is the derivative by the background's radiance.
 fn ray_add_background(direction: vec3f, d_radiance: vec3f) {
     if scene.background != BACKGROUND_ENVMAP {
         return;
@@ -88,8 +89,8 @@ fn ray_end(ray: Ray) -> ByRay {
     let along = transform_vector(scene.world_to_unit, ray.direction);
     var origin = by_ray.origin;
     var direction = by_ray.direction;
-    // Where samples begin, before the jitter, and the axis across the face of the cube that decides it; 3: the camera's clip
-    // distance.
+    // The distance from which on the ray is sampled, before the jitter, and the axis across the face of the cube where it
+    // enters; 3 if the camera's clip distance comes first.
     var near = ray.near;
     var entry = 3u;
     for (var axis = 0u; axis < 3u; axis++) {
@@ -105,7 +106,7 @@ fn ray_end(ray: Ray) -> ByRay {
     let slide = dot(origin, along);
     var by_near = slide;
     if entry < 3u {
-        // The face is at O + near D along this axis: (dO + near dD) / D is what `near` loses.
+        // O + near D stays on the face along this axis, so that near changes by -(dO + near dD) / D.
         let share = slide / along[entry];
         origin[entry] -= share;
         direction[entry] -= share * near;

@@ -1,11 +1,11 @@
-// Light through a cube of varying index: from a place of the lamp into one of its faces, along a bent ray, out of another face
-// onto the screen; and the derivative of what arrives by the coefficients of the index.
+// Light through a cube of varying index: from a point of the lamp into one of its faces, along a bent ray, out of another
+// face onto the screen; and the derivatives of the arriving light by the coefficients of the index.
 
 #import bind/light
 #import transport/light/landing
 #import transport/light/leapfrog
 
-// Shaders know no infinity.
+// In place of infinity: shader compilers may assume that floats are finite.
 const FAR: f32 = 1e30;
 
 // A passage through a face.
@@ -19,20 +19,20 @@ struct Passage {
     passed: f32,
 }
 
-// Where light enters, if it does not pass beside the cube, and by the face of which axis.
+// The point where light enters the cube and the axis of that face; not `enters` if light passes beside the cube.
 struct CubeEntry {
     p: vec3f,
     axis: u32,
     enters: bool,
 }
 
-// The velocity behind the face that light enters by.
+// Position and velocity just inside the face where light enters.
 struct Entered {
     state: State,
     passage: Passage,
 }
 
-// The direction behind the face that light leaves by, where not all of it is reflected.
+// The direction outside the face where light leaves; not `passes` at total reflection.
 struct Left {
     direction: vec3f,
     passage: Passage,
@@ -41,7 +41,7 @@ struct Left {
 
 // A path through the cube.
 struct CubeTrace {
-    // Axis of the face that light enters by; `entered` is its passage.
+    // Axis of the face where light enters; `entered` is the passage there.
     axis: u32,
     entered: Passage,
     exit: CubeExit,
@@ -50,7 +50,7 @@ struct CubeTrace {
     landing: Landing,
 }
 
-// Where a path arrives, if it does; `bent` by the cube rather than beside it.
+// Film position and weight of a path, if it `arrives`; `bent` if it went through the cube, not beside it.
 struct CubePath {
     film: vec2f,
     weight: f32,
@@ -65,19 +65,19 @@ struct LeaveAdjoint {
     index: f32,
 }
 
-// Amplitudes of the light that a face reflects, of both polarisations.
+// Fresnel amplitudes of reflection at a face, for both polarisations.
 fn cube_reflected(inside: f32, outside: f32, square: f32) -> vec2f {
     let dense = square * outside;
     return vec2f((inside - outside) / (inside + outside), (inside - dense) / (inside + dense));
 }
 
-// Through a smooth face.
+// Passage through a face that refracts.
 fn passage_refracted(inside: f32, outside: f32, index: f32) -> Passage {
     let amplitudes = cube_reflected(inside, outside, index * index);
     return Passage(inside, outside, index, 1.0 - 0.5 * dot(amplitudes, amplitudes));
 }
 
-// Straight on.
+// Passage through a face that does not refract.
 fn passage_open(inside: f32, index: f32) -> Passage {
     return Passage(inside, inside, index, 1.0);
 }
@@ -90,7 +90,7 @@ fn passage_slopes(passage: Passage) -> vec3f {
     let square = index * index;
     let amplitudes = cube_reflected(inside, outside, square);
     let below = vec2f(inside + outside, inside + square * outside);
-    // By the ratio of both: s = (x - 1) / (x + 1) of x = inside / outside, and p of x / index².
+    // Both amplitudes are (x - 1) / (x + 1), with x = inside / outside for s, and that over index² for p.
     let by = -(2.0 / passage.passed) * amplitudes / (below * below);
     return vec3f(
         by.x * outside + by.y * square * outside,
@@ -99,12 +99,12 @@ fn passage_slopes(passage: Passage) -> vec3f {
     );
 }
 
-// A direction's component of this axis, times a sign that makes it positive.
+// The magnitude of a vector's component along this axis.
 fn cube_along(v: vec3f, axis: u32) -> f32 {
     return abs(v[axis]);
 }
 
-// `v` with the component along an axis of this size, in its direction.
+// `v` with the component along an axis set to this magnitude, its sign kept.
 fn cube_with(v: vec3f, axis: u32, size: f32) -> vec3f {
     let component = select(size, -size, v[axis] < 0.0);
     return select(v, vec3f(component), vec3u(0u, 1u, 2u) == vec3u(axis));
@@ -142,12 +142,12 @@ fn cube_entry(place: vec2f) -> CubeEntry {
     return CubeEntry(select(met, vec3f(face), vec3u(0u, 1u, 2u) == vec3u(axis)), axis, true);
 }
 
-// A place of the lamp, in the cube's frame.
+// The point (u, v) of the lamp, in the cube's frame.
 fn cube_origin(place: vec2f) -> vec3f {
     return settings.cube.corner + settings.cube.across * place.x + settings.cube.down * place.y;
 }
 
-// The velocity behind the face that light enters by.
+// Position and velocity just inside the face where light enters.
 fn cube_enter(p: vec3f, axis: u32) -> Entered {
     let d = settings.cube.direction;
     let n = bending(p).index;
@@ -156,12 +156,12 @@ fn cube_enter(p: vec3f, axis: u32) -> Entered {
         return Entered(State(p, v), passage_open(cube_along(v, axis), n));
     }
     let outside = cube_along(d, axis);
-    // What runs along the face stays as it is.
+    // The tangential component does not change.
     let inside = sqrt(n * n - (1.0 - outside * outside));
     return Entered(State(p, cube_with(d, axis, inside)), passage_refracted(inside, outside, n));
 }
 
-// The direction behind the face that light leaves by.
+// The direction outside the face where light leaves, and the passage through that face.
 fn cube_leave(exit: CubeExit) -> Left {
     var none: Left;
     let v = exit.state.v;
@@ -220,8 +220,8 @@ fn cube_send(trace: CubeTrace, by_film: vec2f, by_weight: f32) {
     index_send(reversed.start.p, cube_enter_adjoint(trace, reversed.start, reversed.by_v, by_log), vec3f(0.0));
 }
 
-// From derivatives by the direction behind the cube and by the logarithm of what passes to those by the velocity in it and
-// by the index at the exit.
+// From derivatives by the direction outside the cube and by the logarithm of the transmitted share to those by the velocity
+// inside and by the index at the exit.
 fn cube_leave_adjoint(trace: CubeTrace, by_direction: vec3f, by_log: f32) -> LeaveAdjoint {
     if settings.cube.refracts == 0u {
         return LeaveAdjoint(by_direction, 0.0);
@@ -230,7 +230,7 @@ fn cube_leave_adjoint(trace: CubeTrace, by_direction: vec3f, by_log: f32) -> Lea
     let axis = trace.exit.axis;
     let by = passage_slopes(trace.left) * by_log;
     let forward = select(1.0, -1.0, v[axis] < 0.0);
-    // outside² = 1 - what runs along the face.
+    // outside² = 1 - (tangential component)².
     let by_outside = (by.y + forward * by_direction[axis]) / trace.left.outside;
     let beside = by_direction - by_outside * v;
     return LeaveAdjoint(select(beside, vec3f(forward * by.x), vec3u(0u, 1u, 2u) == vec3u(axis)), by.z);
@@ -243,7 +243,7 @@ fn cube_enter_adjoint(trace: CubeTrace, start: State, by_v: vec3f, by_log: f32) 
     }
     let by = passage_slopes(trace.entered) * by_log;
     let by_axis = select(by_v[trace.axis], -by_v[trace.axis], start.v[trace.axis] < 0.0);
-    // inside² = index² - what runs along the face.
+    // inside² = index² - (tangential component)².
     return by.z + (by.x + by_axis) * trace.entered.index / trace.entered.inside;
 }
 

@@ -1,4 +1,4 @@
-// Light as it leaves the lights: rays that carry power.
+// Emission for light tracing: rays that leave the lights, with their power.
 
 #import bind/tracer
 #import common/math
@@ -9,16 +9,16 @@
 #import transport/scene/shape
 #import transport/scene/sky
 
-// A ray of light, if there is any.
+// A ray of light, if `lit`.
 struct Emission {
     origin: vec3f,
     direction: vec3f,
-    // Over the pdf of the ray.
+    // Power over the pdf of the ray.
     power: vec3f,
     lit: bool,
 }
 
-// How far from a light its rays begin, as a share of the size of the numbers that say where it is.
+// Offset of rays from an area light, relative to the largest magnitude in its coordinates.
 const CLEARANCE: f32 = 32.0 * EPSILON;
 
 const NO_EMISSION: Emission = Emission(vec3f(0.0), vec3f(0.0), vec3f(0.0), false);
@@ -91,7 +91,7 @@ fn emit_light(record: Light, sampler: ptr<function, Sampler>) -> Emission {
     return Emission(record.position.xyz, direction, value * solid_angle, true);
 }
 
-// Draws a ray of a shape that shines.
+// Draws a ray of an area light or of a collimated light.
 fn emit_area(record: Light, u: vec2f, sampler: ptr<function, Sampler>) -> Emission {
     let shape = surface_record(record.surface);
     let place = sample_place(record, shape, u, sampler);
@@ -111,8 +111,8 @@ fn emit_area(record: Light, u: vec2f, sampler: ptr<function, Sampler>) -> Emissi
     return Emission(origin, direction, radiance * (solid_angle * place.area), true);
 }
 
-// A ray from outside of the scene along `direction`, through a disc as wide as a sphere around all surfaces. `irradiance` is
-// that of a plane across it.
+// A ray along `direction` from outside the scene, uniform over a disc as wide as the sphere around all surfaces. `irradiance`
+// is that of a plane perpendicular to the ray.
 fn from_afar(direction: vec3f, irradiance: vec3f, sampler: ptr<function, Sampler>) -> Emission {
     let radius = tracer.radius;
     let across = radius * sqrt(sampler_draw(sampler));

@@ -6,7 +6,7 @@
 #import bind/gradients
 #endif
 
-// The texels that a place depends on along an axis, and their weights: of the value, the slope and the curvature.
+// The spline's stencil along an axis: three texels, and their weights in the value, the slope and the curvature.
 struct HeightAxis {
     texels: vec3u,
     value: vec3f,
@@ -43,7 +43,7 @@ fn heights_axis(x: f32, n: u32) -> HeightAxis {
     );
 }
 
-// Where the spline is looked up.
+// The stencil at a point of the slab's side.
 fn stencil(place: vec2f) -> Stencil {
     return Stencil(heights_axis(place.x, settings.size.x), heights_axis(place.y, settings.size.y));
 }

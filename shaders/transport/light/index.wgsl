@@ -21,7 +21,7 @@ struct BendingAlong {
     turned: vec3f,
 }
 
-// The texels that a place depends on along an axis, and their weights: of the value, the slope and the curvature.
+// The spline's stencil along an axis: four texels, and their weights in the value, the slope and the curvature.
 struct IndexAxis {
     texels: vec4u,
     value: vec4f,
@@ -108,8 +108,8 @@ fn bending(p: vec3f) -> Bending {
 
 #ifdef REPLAY
 
-// The same, and the derivative of the acceleration along `d`, which is also its derivative's transpose times `d`:
-// n∇n is the slope of n²/2.
+// The same, and the derivative of the acceleration along `d`. The Jacobian of n∇n is symmetric, being the second derivative
+// of n²/2, so that this is also its transpose times `d`.
 fn bending_along(p: vec3f, d: vec3f) -> BendingAlong {
     let axes = index_axes(p);
     // Sums along y and z of the value and of its derivatives y, z, yy, yz, zz.
@@ -142,7 +142,7 @@ fn bending_along(p: vec3f, d: vec3f) -> BendingAlong {
 // Sends the derivatives by the index at a place, and by its slope, to the 64 coefficients.
 fn index_send(p: vec3f, by_index: f32, by_slope: vec3f) {
     let axes = index_axes(p);
-    // One loop over rows, because some drivers bound the rounds of all loops together.
+    // One loop over rows in place of two: some drivers bound the total iterations of all loops.
     for (var i = 0u; i < 16u; i++) {
         let j = i & 3u;
         let k = i >> 2u;

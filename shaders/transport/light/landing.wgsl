@@ -1,20 +1,20 @@
-// Where light behind an optic meets the screen, and the film that sees it there.
+// Where light that leaves an optic meets the screen, and the film that sees it there.
 
 #import bind/light
 
-// Where light lands, all frames being those of the optic.
+// Where light lands on the screen, and the film position that sees this point.
 struct Landing {
     // In pixels from the film's upper left corner.
     film: vec2f,
-    // Pixels in a unit of the screen's area there.
+    // Film area in pixels per unit of the screen's area there.
     pixels: f32,
     // The direction in the screen's frame; not a unit vector.
     onward: vec3f,
     // Homogeneous coordinates on the film.
     seen: vec3f,
-    // Factor on `onward` that reaches the screen.
+    // Factor on `onward` from the point of departure to the screen.
     reach: f32,
-    // Whether it does, where the film sees it.
+    // Whether light meets the screen, within the film's clip distances.
     meets: bool,
 }
 
@@ -39,7 +39,7 @@ fn turned_back(map: Rows, v: vec3f) -> vec3f {
     return map[0].xyz * v.x + map[1].xyz * v.y + map[2].xyz * v.z;
 }
 
-// The film's place that sees where light from `p` along `direction` meets the screen.
+// Intersects light from `p` along `direction`, in the optic's frame, with the screen, and projects that point onto the film.
 fn land(p: vec3f, direction: vec3f) -> Landing {
     var landing: Landing;
     let map = settings.screen.to_screen;

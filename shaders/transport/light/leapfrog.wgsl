@@ -5,7 +5,7 @@
 #import bind/light
 #import transport/light/index
 
-// A place in the cube and the velocity there, whose length is the index as far as steps are exact.
+// A point in the cube and the velocity there, whose length is the index up to the error of the steps.
 struct State {
     p: vec3f,
     v: vec3f,
@@ -25,7 +25,7 @@ struct CubeExit {
     leaves: bool,
 }
 
-// The time at which one of the faces is met in a step, and its axis, if the step does not end before.
+// The time within a step at which the path crosses a face, and the face's axis; not `meets` if the step ends inside the cube.
 struct Meeting {
     time: f32,
     axis: u32,
@@ -56,7 +56,7 @@ fn meeting(start: State, force: vec3f, end: vec3f) -> Meeting {
     return first;
 }
 
-// Follows light from a place on a face to where it leaves the cube, if it does so within the most steps.
+// Follows light from a point on a face to where it leaves the cube, if it does so within `most_steps`.
 fn march(start: State) -> CubeExit {
     var exit: CubeExit;
     let whole = settings.cube.step;
@@ -82,8 +82,8 @@ fn march(start: State) -> CubeExit {
 
 #ifdef REPLAY
 
-// Takes a path back from where it left to where it began, and sends the derivatives by the coefficients on the way, given those
-// by the place, the velocity and the index at the exit.
+// Integrates a path backwards from its exit to its entry, and sends the derivatives by the coefficients on the way, given
+// those by position, velocity and index at the exit.
 fn reverse(exit: CubeExit, d_p: vec3f, d_v: vec3f, by_index: f32) -> Reversed {
     var by_p = d_p;
     var by_v = d_v;
@@ -103,7 +103,7 @@ fn reverse(exit: CubeExit, d_p: vec3f, d_v: vec3f, by_index: f32) -> Reversed {
     let by_length = dot(by_p, speed) + 0.5 * (dot(by_v, face.at.force) + dot(by_v, force));
     by_p -= select(vec3f(0.0), vec3f(by_length / speed[exit.axis]), vec3u(0u, 1u, 2u) == vec3u(exit.axis));
     by_v += exit.last * by_p;
-    // Kicks of neighbouring steps at one place are one.
+    // The half kicks of two neighbouring steps act at the same point and are merged.
     let whole = settings.cube.step;
     let half = 0.5 * whole;
     var length = half_last;
@@ -122,7 +122,8 @@ fn reverse(exit: CubeExit, d_p: vec3f, d_v: vec3f, by_index: f32) -> Reversed {
     return Reversed(State(p, between - length * first.force), by_v);
 }
 
-// Sends the derivatives of a kick n∇n of this length along `by_v`, and by the index itself.
+// Sends the derivatives of a kick by n∇n of this length, `by_v` being those by the velocity behind it, and `by_index` by the
+// index itself.
 fn kick(p: vec3f, at: Bending, length: f32, by_v: vec3f, by_index: f32) {
     index_send(p, length * dot(by_v, at.slope) + by_index, (length * at.index) * by_v);
 }

@@ -1,4 +1,4 @@
-// Sensors as light sees them that arrives: where a point of a surface is seen on the film, and from where.
+// Connections from surface points to a sensor: where a point is seen on the film, and from which direction.
 
 #import bind/launch
 #import bind/tracer
@@ -11,16 +11,16 @@ struct Sight {
     film: vec2f,
     // From the point to the sensor.
     direction: vec3f,
-    // How far the sensor sees the point through nothing.
+    // Length of the connection, from the point to the near clip distance, that must be free of occluders.
     distance: f32,
-    // Pixels that an area across the view fills.
+    // Film area in pixels per unit of area perpendicular to the connection.
     pixels: f32,
     seen: bool,
 }
 
 const UNSEEN: Sight = Sight(vec2f(0.0), vec3f(0.0), 0.0, 0.0, false);
 
-// How the point `p` is seen through the place of the aperture that `u` draws.
+// Connects the point `p` with the point of the aperture that `u` draws.
 fn look_at(p: vec3f, u: vec2f) -> Sight {
     let sensor = sensors[tracer.sensor];
     let local = transform_point(tracer.to_local, p);
@@ -33,7 +33,7 @@ fn look_at(p: vec3f, u: vec2f) -> Sight {
     return look_through(sensor, p, local, u);
 }
 
-// By parallel rays.
+// `look_at` for an orthographic sensor.
 fn look_along(sensor: Sensor, local: vec3f) -> Sight {
     let forward = unit(transform_vector(sensor.to_world, vec3f(0.0, 0.0, 1.0)));
     let distance = (local.z - sensor.near_clip) * tracer.step;
@@ -41,7 +41,7 @@ fn look_along(sensor: Sensor, local: vec3f) -> Sight {
     return Sight(lens_film(sensor, local.xy), -forward, distance, pixels, true);
 }
 
-// Through a pinhole or a lens.
+// `look_at` for a pinhole or a thin lens.
 fn look_through(sensor: Sensor, p: vec3f, local: vec3f, u: vec2f) -> Sight {
     var hole = vec2f(0.0);
     var focus = 1.0;
@@ -63,7 +63,7 @@ fn look_through(sensor: Sensor, p: vec3f, local: vec3f, u: vec2f) -> Sight {
     return Sight(lens_film(sensor, sharp), to / distance, until_clip, pixels, true);
 }
 
-// The place on the film of a point at the distance one.
+// The film position of a point of the plane at distance one.
 fn lens_film(sensor: Sensor, at: vec2f) -> vec2f {
     return sensor.center - sensor.focal * at;
 }

@@ -1,19 +1,19 @@
-// What light is bent by, between a place of the lamp and the film: a slab, or a cube, by a constant of the pipeline.
+// The optic between the lamp and the film: a slab, or a cube, chosen by the pipeline constant CUBE.
 
 #import bind/light
 #import transport/light/cube
 #import transport/light/slab
 
-// Where a path arrives, if it does.
+// Film position and weight of a path, if it `arrives`.
 struct Arrival {
     // In pixels from the film's upper left corner.
     film: vec2f,
-    // Share of light that arrives, times pixels in the area that it lights.
+    // Transmitted share of light, times film pixels per unit of screen area.
     weight: f32,
     arrives: bool,
-    // Whether it was bent: a path that passed beside the optic depends on no entry.
+    // Whether it was bent: a path that passed beside the optic depends on no entry of the parameter.
     bent: bool,
-    // What the adjoint takes up again, of the optic that there is.
+    // What the adjoint needs, of the optic that there is.
     slab: SlabTrace,
     cube: CubeTrace,
 }
@@ -41,7 +41,7 @@ fn follow(place: vec2f) -> Arrival {
 
 #ifdef REPLAY
 
-// Sends derivatives by the place on the film and by the weight of a path to the entries.
+// Sends derivatives by a path's film position and weight to the entries of the optic's parameter.
 fn send(arrival: Arrival, by_film: vec2f, by_weight: f32) {
     if CUBE {
         cube_send(arrival.cube, by_film, by_weight);

@@ -1,8 +1,9 @@
-// Light that is followed from the lights: at each point that it is scattered at, what of it goes to the sensor is splatted.
+// Light tracing among surfaces: follows paths from the lights, and at each scattering connects to the sensor and splats the
+// power that reaches it.
 //
-// What a surface sends along `b` of the light that arrives along `-a` is its BSDF as who comes along `-b` sees it, so that
-// the sums are those of paths from the camera: with the geometric normal n, f(b, a) cos a of a path is weighted by
-// |n . b| / |n . a| here (Veach1997, section 5.3.2).
+// Light that arrives along `-a` is scattered along `b` by the adjoint BSDF, which is f(b, a) as a camera path that arrives
+// along `-b` evaluates it, so that images have the same mean as those of camera paths: with the geometric normal n, f(b, a)
+// cos a of such a path is weighted by |n . b| / |n . a| here (Veach1997, section 5.3.2).
 
 #import bind/film
 #import bind/tracer
@@ -63,8 +64,8 @@ fn trace(sampler: ptr<function, Sampler>) {
     }
 }
 
-// Connects the sensor with a vertex that `power` arrives at, and draws a new direction. A BSDF is asked in turn as the sensor
-// sees it, as the light does, and as who comes from the new direction: in turns of one loop, so that it is inlined once.
+// Connects the sensor with a vertex that `power` arrives at, and draws a new direction. The BSDF is evaluated as seen from
+// the sensor, from the light, and from the new direction, in iterations of one loop, so that its code is inlined once.
 fn scatter(at: Interaction, power: vec3f, sampler: ptr<function, Sampler>) -> Bounce {
     let first = sampler_draw(sampler);
     let sight = particle_connect(at, vec2f(first, sampler_draw(sampler)));
@@ -98,7 +99,7 @@ fn scatter(at: Interaction, power: vec3f, sampler: ptr<function, Sampler>) -> Bo
             pdf = found.pdf;
             continue;
         }
-        // What is scattered of the power that arrives, per solid angle.
+        // The share of the arriving power that is scattered, per solid angle.
         let sent = found.value * (abs(dot(at.hit.normal, bounce.direction)) / across);
         let is_sent = found.pdf > 0.0 && across > 0.0;
         if turn == 0u {
@@ -116,7 +117,8 @@ fn scatter(at: Interaction, power: vec3f, sampler: ptr<function, Sampler>) -> Bo
     return bounce;
 }
 
-// How the sensor sees a vertex, through the place of the aperture that `u` draws.
+// Connects a vertex with the point of the aperture that `u` draws; unseen if it is a hidden emitter or scatters by no smooth
+// lobe.
 fn particle_connect(at: Interaction, u: vec2f) -> Sight {
     let hidden = settings.hide_emitters == 1u && surface_record(at.hit.surface).light != NONE;
     if hidden || (at.flags & BSDF_SMOOTH) == 0u {
@@ -125,7 +127,7 @@ fn particle_connect(at: Interaction, u: vec2f) -> Sight {
     return look_at(at.hit.point.p, u);
 }
 
-// Whether nothing hides a point from the sensor, which looks through hidden emitters.
+// Whether nothing blocks the connection of a point with the sensor; hidden emitters do not.
 fn is_seen(origin: vec3f, direction: vec3f, far: f32) -> bool {
     var p = origin;
     var distance = far;
@@ -144,7 +146,7 @@ fn is_seen(origin: vec3f, direction: vec3f, far: f32) -> bool {
     return true;
 }
 
-// What the power is multiplied by in the direction that a lobe sends light to which is not smooth and has this value.
+// The factor on the power when the sampled lobe is not smooth; `value` is that lobe's factor for camera paths.
 fn particle_weight(at: Interaction, sampled: BsdfSample, value: vec3f) -> vec3f {
     let a = -at.incoming;
     let b = sampled.direction;
@@ -159,7 +161,8 @@ fn particle_weight(at: Interaction, sampled: BsdfSample, value: vec3f) -> vec3f 
             return weight * turned;
         }
         default: {
-            // The normal that it was refracted at; radiance is gathered by the square of the index, power is not.
+            // The normal of the refraction. eta² takes back the scaling of radiance by the squared index, which power does
+            // not have.
             let h = a + sampled.eta * b;
             let before = abs(dot(h, a));
             let behind = abs(dot(h, b));

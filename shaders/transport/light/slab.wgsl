@@ -1,5 +1,5 @@
-// Light through a slab: from a place of the lamp into the flat side, out of the side of heights, onto the screen; and the
-// derivative of what arrives by the heights.
+// Light through a slab: from a point of the lamp into the flat side, out of the side of heights, onto the screen; and the
+// derivatives of the arriving light by the heights.
 
 #import bind/light
 #import transport/light/heights
@@ -8,7 +8,7 @@
 // Newton's steps towards the side of heights.
 const STEPS: u32 = 12u;
 
-// The share of a step's length by which the last one may still move.
+// Newton's method ends when its step is at most this share of the distance.
 const SETTLED: f32 = 1e-6;
 
 // Where a path of light leaves the slab, if it does.
@@ -19,7 +19,7 @@ struct SlabExit {
     leaves: bool,
 }
 
-// Refraction out of the slab, if it is not all reflected: onward = eta · inside + factor · (-slope, 1).
+// Refraction out of the slab, not at total reflection: onward = eta · inside + factor · (-slope, 1).
 struct Bend {
     factor: f32,
     // Length of (-slope, 1).
@@ -32,7 +32,7 @@ struct Bend {
 
 // The path beyond the slab.
 struct Beyond {
-    // Share of light that arrives, times pixels in the area that it lights.
+    // Transmitted share of light, times film pixels per unit of screen area.
     weight: f32,
     bend: Bend,
     landing: Landing,
@@ -45,7 +45,7 @@ struct SlabTrace {
     beyond: Beyond,
 }
 
-// Where a path arrives, if it does; `bent` by the slab rather than beside it.
+// Film position and weight of a path, if it `arrives`; `bent` if it went through the slab, not beside it.
 struct SlabPath {
     film: vec2f,
     weight: f32,
@@ -67,7 +67,7 @@ fn slab_exit(entry: vec2f) -> SlabExit {
     }
     let inside = settings.slab.inside;
     let thickness = settings.slab.thickness;
-    // Straight down no step is needed, as no height changes the place.
+    // Along the slab's normal no step is needed, since the height does not change the exit's x and y.
     let is_upright = inside.x == 0.0 && inside.y == 0.0;
     var far = thickness * (1.0 / inside.z);
     var settled = is_upright;
@@ -110,7 +110,7 @@ fn bend(slope: vec2f) -> Bend {
     return Bend((cos_outside - eta * cos_inside) / length, length, cos_inside, cos_outside, passed, true);
 }
 
-// Amplitudes of the light that a side reflects inside, of both polarisations.
+// Fresnel amplitudes of reflection inside at a side, for both polarisations.
 fn slab_reflected(eta: f32, inside: f32, outside: f32) -> vec2f {
     return vec2f(
         (eta * inside - outside) / (eta * inside + outside),
@@ -129,7 +129,7 @@ fn pass_by(entry: vec2f) -> Landing {
     return land(vec3f(entry, -settings.slab.thickness), d);
 }
 
-// What arrives of light that leaves the slab at `exit`.
+// Refracts light that leaves the slab at `exit`, and lands it on the screen.
 fn arrive(exit: SlabExit) -> Beyond {
     var none: Beyond;
     let slope = exit.height.slope;

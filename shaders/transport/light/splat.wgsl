@@ -1,11 +1,12 @@
-// The reconstruction filter around a place on a film: shares of the pixels that it reaches, whose sum is one, and their slopes.
+// Splatting: the reconstruction filter around a film position, as shares of the pixels that it reaches, whose sum is one, and
+// the slopes of these by the position.
 
 #import bind/film_place
 
 // The most pixels along an axis that a filter reaches from a place on the film.
 const MAX_TAPS: i32 = 33;
 
-// Pixels from `first` on along an axis, and what makes their shares from the filter's values and slopes.
+// The pixels along an axis that a splat reaches, and what normalises their shares.
 struct Taps {
     first: i32,
     count: i32,

@@ -194,7 +194,8 @@ fn cell_weights(at: ptr<function, Stencil>) -> array<vec4f, 2> {
     );
 }
 
-// The derivative by the point of the lookup of a grid whose texels here are `low` and, above along z, `high`.
+// The gradient of a grid lookup by the point. `low` are the values of the stencil's four lower texels along z, `high` those
+// of the upper four.
 fn cell_gradient(size: vec4u, at: ptr<function, Stencil>, low: vec4f, high: vec4f) -> vec3f {
     // The weights of two neighbours along an axis add up to the share of the other two axes.
     let weights = cell_weights(at);

@@ -1,4 +1,4 @@
-// What is known of the first surface that a camera ray meets: the channels that stand beside a picture's radiance.
+// Arbitrary output variables (AOVs): channels that describe the first surface that a camera ray hits, beside the radiance.
 
 #import transport/rays/camera
 #import transport/rays/sampler
@@ -7,7 +7,7 @@
 #import transport/scene/records
 #import transport/scene/shape
 
-// The value of one of the channels along a ray, as three numbers; those that it has not are zero.
+// The value of a channel along a ray, as three numbers; those that it does not have are zero.
 fn aov_eval(kind: u32, ray: Ray) -> vec3f {
     let hit = intersect(along(ray.origin, ray.direction, ray.near), ray.direction, ray.far - ray.near);
     if !hit.found {
@@ -38,8 +38,7 @@ fn aov_eval(kind: u32, ray: Ray) -> vec3f {
     }
 }
 
-// The share of light along the normal that a surface would reflect if it reflected in all directions as it does along the
-// normal, on the side of the ray.
+// The albedo on the side of the ray: pi times the BSDF's value for light that arrives and leaves along the normal.
 fn albedo(hit: Hit, direction: vec3f) -> vec3f {
     if surface_record(hit.surface).bsdf == NONE {
         return vec3f(0.0);

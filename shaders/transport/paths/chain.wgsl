@@ -1,6 +1,6 @@
-// Chains of smooth glass and mirrors, of which a replay moves the points (docs/method.md, section 24): the derivatives by
-// what turns the directions along a chain go back from what is seen at its end (Vicini2021, section 4.2). Where a chain
-// meets a diffuse plane, the point moves and the directions that are sampled there are held.
+// Chains of specular vertices (smooth glass and mirrors), whose points a replay moves (docs/method.md, section 24): the
+// derivatives go back from the radiance at the chain's end to the normals and indices that turn the path (Vicini2021, section
+// 4.2). Where a chain meets a diffuse plane, the point moves and the directions that are sampled there are held.
 
 #import transport/lookup/background
 #import transport/paths/adjoint
@@ -22,8 +22,8 @@
 #ifdef REPLAY
 #ifdef CHAINS
 
-// A vertex of a chain: what of an interaction counts, how the path is turned there, and the derivatives that it leaves. What
-// follows from them is computed on the way back alone, so that compilers write it out once.
+// A vertex of a chain: its hit, how the path is turned there, and the derivatives that the walk leaves there. What follows
+// from these is computed on the way back alone, so that compilers write that code out once.
 struct Link {
     p: vec3f,
     surface: u32,
@@ -32,14 +32,14 @@ struct Link {
     shading: vec3f,
     lobe: u32,
     s: vec3f,
-    // Which of the scene's leaves turned the path; NONE where it went straight on without any.
+    // Index of the BSDF's leaf that turned the path; NONE where it went straight on without a BSDF.
     leaf: u32,
     incoming: vec3f,
-    // The texture of what shines or scatters here, whose value has the derivatives `by_picture`; NONE without one.
+    // Texture of the emission or of the diffuse reflectance here, and the derivatives by its value; NONE without one.
     picture: u32,
     by_picture: vec3f,
     uv: vec2f,
-    // Of a mesh, those of the second and the third corner of the triangle.
+    // Of a mesh, barycentric weights of the triangle's second and third corner.
     weights: vec2f,
     // The derivatives by the logarithm of the weight of glass or a mirror.
     by_weight: vec3f,
@@ -48,14 +48,15 @@ struct Link {
 }
 
 // The vertices that a replay has passed since the camera, on smooth glass, mirrors and diffuse planes, and behind them the
-// point that it has met last.
+// last hit.
 struct Chain {
     count: u32,
-    // How many of them there were when a light was met last.
+    // How many links derivatives go back through: up to the last one from which light or the sky was seen.
     reached: u32,
     links: array<Link, CHAIN_VERTICES + 1u>,
 #ifdef MOTIONS
-    // The ray that the path begins with, which sensor it is of, and the derivative by its direction, of the sky that it meets.
+    // The camera ray: its sensor, origin and direction, and the derivative by the direction where the ray meets the sky at
+    // once.
     sensor: u32,
     origin: vec3f,
     ray: vec3f,
@@ -65,12 +66,12 @@ struct Chain {
 
 var<private> chain: Chain;
 
-// The normal that a path is turned at.
+// The normal at which a path is turned.
 struct Normal {
-    // The vector that it is the direction of, in the surface's local frame, and one over its length.
+    // The normal before normalisation, in the surface's local frame, and one over its length.
     raw: vec3f,
     scale: f32,
-    // -1 where x and y of the map's vector are reversed; zero where no map tells the normal, or by a vector without length.
+    // -1 where x and y of the normal map's vector are reversed, else 1; zero where the surface's own normal is used.
     sign: f32,
     // In the world.
     m: vec3f,
@@ -83,8 +84,8 @@ struct Turning {
     by_eta: f32,
 }
 
-// The cosine at which a ray is taken to meet a surface that it only grazes: the point that it meets moves without bounds there,
-// and a few such paths would decide a texel's derivative, or leave the range of its sums.
+// The least cosine at which a ray counts as meeting a surface: at grazing angles the point moves without bounds, and a few
+// such paths would dominate a texel's derivative, or overflow its sums.
 const GRAZING: f32 = 0.03;
 
 // The surface's own normal.
@@ -101,8 +102,8 @@ fn steep(n: vec3f, direction: vec3f) -> vec3f {
     return direction + n * (select(GRAZING, -GRAZING, cosine < 0.0) - cosine);
 }
 
-// The derivative by moving the origin of a ray along `direction`, which does not graze, that meets a surface of normal `n`, from
-// that by the point that it meets.
+// The derivative by the origin of a ray along `direction`, which is not grazing, from that by its hit on a surface of normal
+// `n`.
 fn meeting_adjoint(n: vec3f, direction: vec3f, by_point: vec3f) -> vec3f {
     return by_point - n * (dot(by_point, direction) / dot(n, direction));
 }
@@ -113,7 +114,7 @@ fn link_hit(link: Link) -> Hit {
     return Hit(0.0, link.surface, link.primitive, point, 0.0, link.normal, link.shading, true);
 }
 
-// The normal here.
+// The normal at which the path is turned at a vertex.
 fn link_normal(link: Link, leaf: Leaf) -> Normal {
     if leaf.relief == NONE {
         return normal_own(link);
@@ -130,8 +131,8 @@ fn link_normal(link: Link, leaf: Leaf) -> Normal {
     return Normal(raw, scale, sign, (link.s * raw.x + t * raw.y + link.shading * raw.z) * scale);
 }
 
-// The derivatives by what turns the path into the direction by which the derivative is `d`; `by_cosine` is that by way of the
-// reflectance.
+// The derivatives by the incoming direction, the normal and the index, from the derivative `d` by the outgoing direction.
+// `by_cosine` is the derivative by the cosine of incidence, through the reflectance.
 fn link_turning(link: Link, m: vec3f, eta: f32, by_cosine: f32, d: vec3f) -> Turning {
     let incoming = link.incoming;
     let cosine = -dot(incoming, m);
@@ -170,7 +171,7 @@ fn link_turning(link: Link, m: vec3f, eta: f32, by_cosine: f32, d: vec3f) -> Tur
     return turning;
 }
 
-// The derivatives by the normal's texel, and by what it is given in.
+// The derivatives by the normal map's texel, and by the frame that its vector is in: the shading normal and the tangent.
 fn link_normal_adjoint(link: Link, leaf: Leaf, normal: Normal, by_normal: vec3f) -> Changes {
     let by_raw = direction_adjoint(normal.m, normal.scale, by_normal);
     let n = link.shading;
@@ -181,7 +182,8 @@ fn link_normal_adjoint(link: Link, leaf: Leaf, normal: Normal, by_normal: vec3f)
     if normal.sign == 0.0 {
         return by;
     }
-    // The second axis is across the normal and the first one, which is tangential as far as the derivative by u is.
+    // The second axis is the cross product of the normal and the first one, which is the tangential part of the derivative by
+    // u.
     by.by_normal += cross(s, by_raw) * raw.y;
     let by_s = by_raw * raw.x + cross(by_raw, n) * raw.y;
     let along = derivatives(link_hit(link)).dp_du;
@@ -206,8 +208,8 @@ fn link_value(leaf: Leaf, which: u32) -> vec3f {
     return stencil_texel(at, 0u);
 }
 
-// The derivative by the cosine of the normal and the direction back, from those by the logarithm of the weight; `first` is the
-// first of the leaf's values.
+// The derivative by the cosine of incidence, from those by the logarithm of the weight; `first` is the leaf's first value,
+// the index.
 fn link_by_cosine(link: Link, leaf: Leaf, m: vec3f, first: vec3f) -> f32 {
     let cosine = -dot(link.incoming, m);
     let d = link.by_weight;
@@ -249,7 +251,7 @@ fn chain_new(path: ptr<function, Path>, sensor: u32) {
 #endif
 }
 
-// Notes the point that the path has met, behind the vertices.
+// Stores the hit of the path as the link behind the vertices.
 fn chain_meet(hit: Hit, incoming: vec3f) {
     let link = &chain.links[chain.count];
     (*link).p = hit.point.p;
@@ -267,8 +269,8 @@ fn chain_meet(hit: Hit, incoming: vec3f) {
     (*link).by_direction = vec3f(0.0);
 }
 
-// Leaves the derivatives `d` by a reflectance of this texture at the point. What shines and has another reflectance than a
-// constant one is no part of chains.
+// Leaves `d`, the derivatives by the texture `reflectance`, at the last hit. Emissive surfaces whose reflectance is textured
+// are no part of chains.
 fn chain_scatter(reflectance: u32, d: vec3f) {
     if BITMAPS && texture_record(reflectance).kind == TEXTURE_BITMAP {
         chain.links[chain.count].picture = reflectance;
@@ -276,7 +278,7 @@ fn chain_scatter(reflectance: u32, d: vec3f) {
     }
 }
 
-// Makes a vertex of this weight of the point; `d` are the derivatives by it.
+// Makes the last hit a vertex of this weight; `d` are the derivatives by the weight.
 fn lengthen_chain(at: Interaction, sampled: BsdfSample, weight: vec3f, d: vec3f) {
     let link = &chain.links[chain.count];
     let leaf = at.leaves.x + sampled.leaf;
@@ -292,7 +294,7 @@ fn lengthen_chain(at: Interaction, sampled: BsdfSample, weight: vec3f, d: vec3f)
     chain.count += 1u;
 }
 
-// Makes a vertex of a point that shines and lets the path pass.
+// Makes the last hit a vertex where the path goes straight on through an emitter.
 fn chain_pass() {
     chain.links[chain.count].lobe = LOBE_STRAIGHT;
     chain.count += 1u;
@@ -326,7 +328,8 @@ fn send_chain() {
         } else if link.lobe == LOBE_STRAIGHT {
             by_incoming = by_direction;
         }
-        // What shines or scatters, the normals, and the index: derivatives by them, and by where they are looked up.
+        // Three textures: emission or reflectance (whose texels have their derivatives already), normal map, index. Sends the
+        // derivatives by texels, and sums those by the texture coordinates.
         for (var turn = 0u; turn < 3u; turn++) {
             var wanted = link.picture;
             var d = link.by_picture;
@@ -367,14 +370,15 @@ fn send_chain() {
 #endif
 }
 
-// Leaves the derivatives by where a chain meets a diffuse plane, whose value for the local direction `wo` towards the sky had
-// the derivatives `d`.
+// Leaves the derivatives by the point where a chain meets a diffuse plane; `d` are those by the BSDF's value for the local
+// direction `wo` towards the sky.
 fn chain_to_plane(at: Interaction, wo: vec3f, d: vec3f) {
     chain_scatter(leaf_record(at.leaves.x).first_texture, diffuse_adjoint(wo, d));
     chain.reached = chain.count + 1u;
 }
 
-// Leaves the derivatives by where a chain meets a light, whose contribution was throughput times `factor` times radiance.
+// Leaves the derivatives by the point where a chain meets a light, which contributed throughput times `factor` times
+// radiance.
 fn chain_to_light(path: ptr<function, Path>, record: Light, factor: f32) {
     let link = &chain.links[chain.count];
     (*link).picture = record.light_texture;

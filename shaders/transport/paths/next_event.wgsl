@@ -113,16 +113,16 @@ fn drawn_radiance(record: Light, drawn: Drawn) -> vec3f {
     return light_value(record, drawn.point);
 }
 
-// What arrives along a shadow ray if `open`: the product of the factors that are not zero, and the number of masks that
-// transmit nothing of a channel.
+// Transmittance of a shadow ray, if it is `open` (not occluded): the product of the factors that are not zero, and the number
+// of masks that transmit nothing of a channel.
 struct Through {
     open: bool,
     transmittance: vec3f,
     zeros: vec3u,
 }
 
-// Follows a shadow ray through its parts that lie in media, and through masks. When `shading`, each of them is replayed
-// with `lit`, the derivative by the logarithm of the transmittance, in which factors of zero are left out.
+// Follows a shadow ray through media and masks. When `shading`, replays them and sends their derivatives, from `lit`, the
+// derivative by the logarithm of the transmittance, in which factors of zero are left out.
 fn shadow(
     first_medium: u32,
     p: vec3f,
@@ -138,7 +138,7 @@ fn shadow(
     var open = drawn.distance * SHADOW;
     var through = Through(false, vec3f(1.0), vec3u(0u));
 #ifdef DEFERS
-    // It is followed with those of other paths, and what it brings waits for that.
+    // The ray is traced by later kernels of the wave, and its contribution waits for the result.
     wave_keep_ray(wave_at, WAVE_SHADOW_RAY, WaveRay(origin, drawn.direction, open));
     through.open = true;
     return through;
@@ -166,7 +166,7 @@ fn shadow(
             }
 #ifdef REPLAY
             if shading {
-                // Without a factor of zero where there is one, over the factor elsewhere.
+                // Over this factor; where it is zero, `lit` leaves it out already.
                 let known = select(zeros == vec3u(0u), zeros == vec3u(1u), is_zero);
                 let d = lit * (1.0 / select(share, vec3f(1.0), is_zero));
                 null_adjoint(at, select(vec3f(0.0), d, known));
@@ -176,7 +176,7 @@ fn shadow(
             return through;
 #endif
         }
-        // Visit the medium before it.
+        // Visit the medium in front of that surface.
         if MEDIA && medium != NONE {
             let inside = medium_record(medium);
             let end = select(far, hit.t, hit.found);

@@ -1,7 +1,7 @@
 // The state of a path: radiance gathered so far, and the throughput of its next contribution.
 //
-// The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path is
-// gathered beside. What an adjoint gathers has twice the digits of a number, because what is left of it is divided by
+// The throughput leaves factors of zero out and counts them; contributions with exactly one of them are summed separately,
+// without that factor. An adjoint sums radiance with twice the digits of a number, because the remainder is divided by
 // factors that may be small (docs/method.md, section 13).
 
 #ifdef WAVE
@@ -12,7 +12,7 @@
 #import transport/rays/sampler
 #import transport/scene/records
 
-// In a medium without end, channels whose ratio has fallen below this end.
+// In a medium without end, channels whose pdf ratio falls below this end.
 const NEGLIGIBLE: f32 = 1e-30;
 // Factors of a smaller absolute value count as zero, 2^-32: the radiance still to come over such a factor has no correct
 // digit in f32, and 1/factor overflows for subnormal factors.
@@ -128,10 +128,10 @@ fn path_add(path: ptr<function, Path>, radiance: vec3f) {
     path_gather(path, value, (*path).zeros);
 }
 
-// Adds a contribution that this many factors of zero, left out of `value`, keep from the path.
+// Adds a contribution that has this many factors of zero in each channel, which `value` leaves out.
 fn path_gather(path: ptr<function, Path>, value: vec3f, zeros: vec3u) {
 #ifdef GATHERS
-    // Of a walk that is taken once more for the replay, this is known.
+    // This walk repeats edges for the replay alone: their radiance has been gathered before.
     if launch.wave_first > 0u {
         return;
     }
@@ -158,8 +158,8 @@ fn path_gather(path: ptr<function, Path>, value: vec3f, zeros: vec3u) {
 
 #ifdef WAVE
 
-// What a path of a wave gathers stays in memory but where it is needed: carried along, it would take registers from the BSDFs,
-// which decide how many paths a processor follows at once.
+// The gathered radiance of a wave's path stays in memory and is loaded where needed: in registers it would compete with the
+// BSDFs, whose need of registers limits how many paths a processor follows at once (occupancy).
 fn recall_radiance(path: ptr<function, Path>) {
     (*path).radiance = wave_vector(wave_at, WAVE_RADIANCE);
     if mode != PRIMAL {
@@ -241,13 +241,13 @@ fn path_roulette(path: ptr<function, Path>, sampler: ptr<function, Sampler>) -> 
     return true;
 }
 
-// Whether next-event estimation could also have found what the path meets next, so that the two share it by MIS.
+// Whether next-event estimation could also have sampled the emitter that the path hits next, so that MIS weighs both.
 fn path_competes(path: ptr<function, Path>) -> bool {
     return (*path).continuous && settings.lights > 0u;
 }
 
-// Counts a surface that light passes straight through as an edge, behind which no shadow ray reaches. False if the path
-// ends there.
+// Counts a surface that light passes straight through as an edge. It blocks shadow rays, so that light behind it is not
+// weighed by MIS. False if the path ends there.
 fn path_counts_null(path: ptr<function, Path>) -> bool {
     (*path).depth += 1u;
     (*path).continuous = false;

@@ -1,4 +1,4 @@
-// What rays met in an adjoint's first walk, kept so that the replay need not trace them again.
+// Hits of rays in an adjoint's first walk, kept so that the replay need not trace these rays again.
 //
 // A replay follows the same rays. The cache holds a fixed number of them per path, whatever its length; the replay traces
 // the rest again, with the same results. A wave of paths has a cache of its own (bind/wave.wgsl).
@@ -9,10 +9,10 @@
 #ifdef WAVE
 #ifdef REPLAY
 
-// Whether the shadow ray is blocked that the path sends from where its edge ends.
+// Whether the shadow ray that the path sends from the end of its edge is blocked.
 var<private> is_blocked: bool;
 
-// What that shadow ray meets: nothing is traced.
+// The result of that shadow ray, which is not traced again.
 fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
     return Nearest(far, 0u, 0u, 0u, 0.0, 0.0, is_blocked);
 }
@@ -48,7 +48,7 @@ fn replay_cache_clear() {
 
 #endif
 
-// Where a path's segment first meets a surface.
+// The nearest hit of a path's segment.
 fn segment_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
 #ifdef REPLAY
     let at = replay_cache.segments;
@@ -66,7 +66,7 @@ fn segment_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
 #endif
 }
 
-// Where a shadow ray first meets a surface; where any surface blocks light, whether it meets one.
+// The nearest hit of a shadow ray; where any surface blocks light, any hit.
 fn shadow_nearest(origin: vec3f, direction: vec3f, far: f32) -> Nearest {
     let any = SURFACES_ONLY;
 #ifdef REPLAY

@@ -37,8 +37,8 @@ fn turn_at(path: ptr<function, Path>, at: Interaction, sampled: BsdfSample, pdf:
     path_turn(path, at.hit.point.p, p, sampled.direction, sampled.lobe == LOBE_SMOOTH, pdf);
 }
 
-// The radiance still to come over a factor that the throughput has been multiplied by; without it where it is zero.
-// `before` are the zeros without it.
+// The radiance still to come over a factor that the throughput has been multiplied by; where the factor is zero, the radiance
+// without it. `before` are the numbers of zeros before that factor.
 fn by_weight(path: ptr<function, Path>, weight: vec3f, before: vec3u) -> vec3f {
 #ifdef WAVE
     recall_radiance(path);

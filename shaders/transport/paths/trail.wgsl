@@ -1,5 +1,5 @@
-// What a replay remembers where shapes move: the points between which it goes, and the derivatives by these. Factors of the
-// throughput that depend on three points are complete when the path has found the third.
+// The trail of a replay where shapes move: the last points of the path, and the derivatives by these. A scattering's factor
+// depends on three points, so that its derivatives are sent when the path has found the third.
 
 #import transport/paths/adjoint
 #import transport/paths/path_state
@@ -25,11 +25,11 @@ struct Trail {
     // Whether the path has met a surface, and the last point on one.
     begun: bool,
     last: Anchor,
-    // How wide that scatters, and how far the point slides that the path has met since.
+    // Width of that point's scattering lobe, and how far the path's hit since then slides along its ray.
     width: f32,
     met: Glide,
-    // The scattering of a drawn light, and that of the path, whose third point is not known yet; and the derivatives by the
-    // logarithm of their factors.
+    // Scatterings whose third point is not known yet: towards a sampled light (0), and along the path (1); and the
+    // derivatives by the logarithm of their factors.
     open: array<bool, 2>,
     points: array<ThreePoints, 2>,
     d: array<vec3f, 2>,
@@ -44,12 +44,12 @@ fn trail_new(sensor: u32) {
     trail.open = array<bool, 2>(false, false);
 }
 
-// A point of a surface, of which any tangent serves what looks alike from all sides.
+// The anchor of a hit. For a BSDF that is isotropic any tangent serves as `along`.
 fn anchor(hit: Hit, along: vec3f) -> Anchor {
     return Anchor(hit, along, motion_of(hit.surface), false, vec3f(0.0), HELD);
 }
 
-// The point of an area light that was drawn from `origin`.
+// The anchor of a point that was sampled on an area light from `origin`.
 fn drawn_anchor(record: Light, origin: vec3f, drawn: Drawn) -> Anchor {
     var point = drawn.point;
     point.p = along(origin, drawn.direction, drawn.distance);
@@ -57,7 +57,7 @@ fn drawn_anchor(record: Light, origin: vec3f, drawn: Drawn) -> Anchor {
     return anchor(hit, drawn.normal);
 }
 
-// The place of a light without a surface.
+// The anchor of a point light, a spot or a projector.
 fn light_anchor(record: Light, number: u32) -> Anchor {
     let frame = axes(record);
     let point = surface_point_new(record.position.xyz, vec2f(0.0));
@@ -65,8 +65,8 @@ fn light_anchor(record: Light, number: u32) -> Anchor {
     return Anchor(hit, frame.s, launch.light_motions_at + MOTION_UNITS * number, false, vec3f(0.0), HELD);
 }
 
-// Remembers a scattering at a vertex in the local direction `wo`: of a drawn light in the turn 0, of the path in the turn 1.
-// `by_value` are the derivatives by the value of the BSDF, `d` those by the logarithm of its factor.
+// Remembers a scattering at a vertex in the local direction `wo`: towards a sampled light (turn 0) or along the path (turn
+// 1). `by_value` are the derivatives by the value of the BSDF, `d` those by the logarithm of its factor.
 fn leave_trail(at: Interaction, wo: vec3f, outgoing: vec3f, turn: u32, by_value: vec3f, d: vec3f) {
     var tangent = local_axes(at).s;
     if (at.flags & BSDF_ANISOTROPIC) != 0u {
@@ -95,7 +95,7 @@ fn leave_trail(at: Interaction, wo: vec3f, outgoing: vec3f, turn: u32, by_value:
     }
 }
 
-// Tells where the light is that was drawn from `origin` and that leave_trail has remembered.
+// Sets the third point of the scattering towards a light that was sampled from `origin`, after leave_trail.
 fn aim_trail(origin: vec3f, drawn: Drawn) {
     let record = light_record(drawn.light);
     let points = &trail.points[0];
@@ -109,7 +109,7 @@ fn aim_trail(origin: vec3f, drawn: Drawn) {
     }
 }
 
-// Completes the last scatterings: the path has met `hit`, or gone far away, or `ended`.
+// Completes the open scatterings and sends their derivatives: the path has met `hit`, or left the scene, or `ended`.
 fn follow_trail(hit: Hit, ended: bool) {
     if trail.open[1] && hit.found && !ended {
         let motion = motion_record(motion_of(hit.surface));
@@ -132,7 +132,7 @@ fn follow_trail(hit: Hit, ended: bool) {
     }
 }
 
-// Sends the derivatives of the radiance of a light that the camera sees, whose texture moves; `d` by that radiance.
+// Sends the derivatives of a light that the camera sees directly, whose texture moves; `d` are those by its radiance.
 fn seen_light(record: Light, hit: Hit, ray: vec3f, d: vec3f) {
     if trail.begun || record.light_texture == NONE {
         return;

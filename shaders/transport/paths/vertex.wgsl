@@ -9,7 +9,7 @@ struct Vertex {
     on_surface: bool,
     // The position, in a medium.
     p: vec3f,
-    // The meeting with a surface.
+    // The interaction, on a surface.
     at: Interaction,
 }
 
@@ -25,7 +25,7 @@ fn vertex_is_on_surface(vertex: ptr<function, Vertex>) -> bool {
     return SCATTERING_SURFACES && ((*vertex).on_surface || !MEDIA);
 }
 
-// Where a ray begins that leaves the vertex in this direction.
+// The origin of a ray that leaves the vertex in this direction.
 fn vertex_origin(vertex: ptr<function, Vertex>, direction: vec3f) -> vec3f {
     if vertex_is_on_surface(vertex) {
         return leave((*vertex).at.hit, direction);

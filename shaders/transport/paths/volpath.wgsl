@@ -57,7 +57,7 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
         // Find the nearest surface; in a surface-free box only after the flight.
         let free = !flown && path_is_surface_free(path);
         var hit = no_hit((*path).far);
-        // Behind the box of a medium that is alone there is the background.
+        // Behind the box of a medium that is alone in the world (`alone`) there is only the background.
         if !ended && !free && !(flown && path_is_in_alone(path)) {
             let met = segment_nearest((*path).origin, (*path).direction, (*path).far);
             hit = describe(met, (*path).origin, (*path).direction, (*path).far);
@@ -106,7 +106,7 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
 
 #else
 
-// Lets a path of a wave go on from where its edge ends to the next one. False if it ends.
+// Shades the hit at the end of an edge of a wave's path and begins the next edge. False if the path ends.
 fn go_on(path: ptr<function, Path>, hit: Hit, sampler: ptr<function, Sampler>) -> bool {
     if !hit.found {
         escape(path);
@@ -128,7 +128,8 @@ fn escape(path: ptr<function, Path>) {
         return;
     }
 #ifndef MOVES
-    // Of what a path from the camera meets at once, there is nothing to derive but the light itself.
+    // A camera ray that reaches the background at once has derivatives by that alone; where they are not wanted it is left
+    // out.
     let at_once = !MEDIA && SURFACES_ONLY && (*path).depth == 0u;
     if mode != PRIMAL && at_once && !sky_is_wanted() {
         (*path).count += 1u;

@@ -1,11 +1,11 @@
-// The state of a path of a wave between its edges, and the light that waits for its shadow ray.
+// The state of a wave's path between its edges, and the contribution that waits for its shadow ray.
 
 #import bind/wave
 #import transport/paths/path_state
 #import transport/rays/sampler
 
-// What a vertex sends to a light, beside the shadow ray and what that brings, which are kept at once: the factors of zero that the
-// path has by then.
+// A contribution of next-event estimation that waits for its shadow ray: whether there is one, and the path's factors of zero
+// at that vertex. The ray and the contribution itself are written to the wave at once.
 struct Deferred {
     waits: bool,
     zeros: vec3u,
@@ -13,7 +13,7 @@ struct Deferred {
 
 var<private> deferred: Deferred;
 
-// The path of a wave, with these flags, without what it has gathered.
+// Loads a path of a wave, whose flags are `flags`, without its gathered radiance.
 fn kept_path(at: u32, flags: u32) -> Path {
     let ray = wave_ray(at, WAVE_RAY);
     var path = path_start(ray.origin, ray.direction, ray.far, NONE, 0u);
@@ -39,10 +39,11 @@ fn kept_sampler(at: u32, flags: u32) -> Sampler {
     return Sampler(counter, values, (flags >> USED_AT) & 7u);
 }
 
-// Factors of zero that the light that waits has, beside those of the path: two bits a channel.
+// Lowest bits in WAVE_ZEROS of the waiting contribution's counts of zero factors, above those of the path: two bits a
+// channel.
 const WAITING_ZEROS: vec3u = vec3u(24u, 26u, 28u);
 
-// Keeps what changes of a path but what it has gathered.
+// Stores a path's state, but for its gathered radiance.
 fn keep_path(at: u32, path: ptr<function, Path>, sampler: Sampler, goes_on: u32) {
     let flags = goes_on
         | select(0u, IS_WAITING, deferred.waits)
@@ -51,7 +52,7 @@ fn keep_path(at: u32, path: ptr<function, Path>, sampler: Sampler, goes_on: u32)
         | (sampler.used << USED_AT)
         | ((*path).depth << DEPTH_AT);
     wave_keep(at, WAVE_FLAGS, flags);
-    // Whether there are none, one or more is all that is asked of a channel's factors of zero; long paths have many.
+    // Counts of zeros stop at two, since none, one and more are all that differ; long paths have many.
     let zeros = (min((*path).zeros, vec3u(2u)) << vec3u(0u, 8u, 16u)) | (min(deferred.zeros, vec3u(2u)) << WAITING_ZEROS);
     wave_keep(at, WAVE_ZEROS, zeros.x | zeros.y | zeros.z);
     if goes_on == 0u {
@@ -69,14 +70,14 @@ fn keep_path(at: u32, path: ptr<function, Path>, sampler: Sampler, goes_on: u32)
 
 #ifdef DEFERS
 
-// Lets throughput times `radiance` wait for the shadow ray that was sent.
+// Stores the contribution throughput times `radiance`, which waits for the shadow ray that was sent.
 fn path_defer(path: ptr<function, Path>, radiance: vec3f) {
     deferred.waits = true;
     deferred.zeros = (*path).zeros;
     wave_keep_vector(wave_at, WAVE_WAITING, (*path).beta * radiance);
 }
 
-// Adds what waited for the path's shadow ray, unless that is blocked.
+// Adds the contribution that waits, unless its shadow ray is blocked.
 fn arrive(at: u32, path: ptr<function, Path>) {
     if wave_word(at, WAVE_BLOCKED) == 0u {
         let zeros = (vec3u(wave_word(at, WAVE_ZEROS)) >> WAITING_ZEROS) & vec3u(3u);
@@ -84,7 +85,7 @@ fn arrive(at: u32, path: ptr<function, Path>) {
         return;
     }
 #ifdef GATHERS
-    // The edge that it was sent behind is the one before; where there was none, the number wraps around.
+    // The shadow ray was sent at the end of the edge before; without one the number wraps around.
     if (*path).depth - launch.wave_first - 1u < KEPT_EDGES {
         wave_note_blocked(at, (*path).depth - 1u);
     }

@@ -1,10 +1,10 @@
-// Reconstruction filters. Passes of an optimisation draw from them: a sample's film position is drawn in proportion to the size of its
-// pixel's filter, truncated at the film's edge. Where filters are not negative every sample of a pixel has weight one;
-// else the weight is the sign of the filter there, times what makes the mean weight one.
+// Reconstruction filters. Passes of an optimisation draw from them: a sample's film position is drawn in proportion to |f|, f
+// being its pixel's filter truncated at the film's edge. Where filters are not negative every sample of a pixel has weight
+// one; else the weight is the sign of f there, times a factor that makes the mean weight one.
 
 #import bind/launch
 
-// Half the number of a table's cells: those of a radius.
+// Table cells per filter radius: half their number.
 const CELLS_PER_RADIUS: f32 = 60.0;
 
 // A place along one axis of a film, in pixels from its edge, and the weight of a sample there.
@@ -30,13 +30,12 @@ fn tent_quantile(u: f32) -> f32 {
     return 1.0 - sqrt(2.0 * (1.0 - u));
 }
 
-// Both rows of a table, at the end of `i` cells.
+// Both rows of a table, at the border behind `i` cells.
 fn table_entry(table: u32, i: u32) -> vec2f {
     return vec2f(scene.filters[table].drawn[i >> 2u][i & 3u], scene.filters[table].signed[i >> 2u][i & 3u]);
 }
 
-// Both rows of a table, at `offset` radii from the filter's centre: the distribution function of the filter's size, and
-// its integral.
+// Both rows of a table, at `offset` radii from the filter's centre: the distribution function of |f|, and the integral of f.
 fn table_cdf(table: u32, offset: f32) -> vec2f {
     let x = clamp((offset + 1.0) * CELLS_PER_RADIUS, 0.0, f32(FILTER_CELLS));
     let cell = min(u32(x), FILTER_CELLS - 1u);
@@ -66,17 +65,17 @@ fn table_quantile(table: u32, u: f32) -> vec2f {
     return vec2f((f32(low) + part) / CELLS_PER_RADIUS - 1.0, select(1.0, -1.0, width.y < 0.0));
 }
 
-// The number of pixels beside its own that a sample counts in, on either side.
+// How many pixels away from its own, on either side, a sample still contributes.
 fn filter_reach(sensor: Sensor) -> u32 {
     return u32(ceil(max(sensor.filter_size - 0.5, 0.0)));
 }
 
-// Pixels beside the film, on either side, that samples are spread from, too.
+// Width in pixels of the border around the film whose samples also contribute to the film; 0 without `sample_border`.
 fn film_border(sensor: Sensor) -> u32 {
     return select(0u, filter_reach(sensor), sensor.sample_border == 1u);
 }
 
-// The sensor that takes the samples which are spread: they are uniform in the pixels of its film and of its border.
+// The sensor for samples that are splatted: they are uniform in the pixels of its film and of its border.
 fn spread_sensor(sensor: Sensor) -> Sensor {
     let border = film_border(sensor);
     var wide = sensor;
@@ -87,7 +86,8 @@ fn spread_sensor(sensor: Sensor) -> Sensor {
     return wide;
 }
 
-// The filter along one axis at `offset` pixels from its centre, but for a factor: the density that samples are drawn by.
+// The filter along one axis at `offset` pixels from its centre, up to a constant factor: from a table, the mean over its
+// cell.
 fn filter_weight(sensor: Sensor, offset: f32) -> f32 {
     let x = offset / sensor.filter_size;
     if abs(x) >= 1.0 {
@@ -97,7 +97,7 @@ fn filter_weight(sensor: Sensor, offset: f32) -> f32 {
         return 1.0 - abs(x);
     }
     let cell = min(u32((x + 1.0) * CELLS_PER_RADIUS), FILTER_CELLS - 1u);
-    // A cell's share, in units that make weights of about one.
+    // The integral over the cell, in units that make weights of about one.
     return (table_entry(sensor.filter_table, cell + 1u).y - table_entry(sensor.filter_table, cell).y) * CELLS_PER_RADIUS;
 }
 

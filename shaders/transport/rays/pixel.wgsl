@@ -83,16 +83,16 @@ fn linear_weight(seed: u32, index: u32, channel: u32) -> f32 {
     return 2.0 * random_uniform(key, Counter(0u, index, channel, 0u)).x - 1.0;
 }
 
-// The first block of a sample: the numbers of its place on the film, and of where a march begins.
+// The first block of a sample's random numbers: its film position (x, y), and the jitter of a march (z).
 fn film_numbers(key: vec4u, counter: Counter) -> vec4f {
-    // Rays through a field are one sample each of pixels drawn at random as a rule: there is nothing to spread.
+    // Rays through a field are as a rule single samples of randomly drawn pixels: there is nothing to stratify.
     if scene.has_field == 0u {
         return stratified_uniform(key, counter);
     }
     return random_uniform(key, counter);
 }
 
-// A sample's ray, its jitter, and what its radiance counts in its pixel.
+// A sample's ray, its jitter, and the weight of its radiance in its pixel.
 struct Sampled {
     ray: Ray,
     jitter: f32,

@@ -54,14 +54,14 @@ fn stratified_uniform(key: vec4u, counter: Counter) -> vec4f {
     return vec4f(reverseBits(scrambled_digits(digits, seeds)) >> vec4u(8u)) * (1.0 / 16777216.0);
 }
 
-// Samples in a group of as many as have numbers of one sequence: two to the power of this.
+// Two to the power of this many samples of a pixel are one sequence; further samples begin another.
 const SOBOL_BITS: u32 = 12u;
-// Number of a sample that no pixel has, by which what the first group of samples shares is drawn; other groups have those
-// before.
+// The sample number with which the seeds of a pixel's first sequence are drawn; those of further sequences have the numbers
+// below. No actual sample has such a number.
 const ALL_SAMPLES: u32 = 0xffffffffu;
 
-// The digits of the second sequence, the first behind the point as the lowest bit. What bits add is Pascal's triangle: as a
-// polynomial over the field of two elements, `index` is shifted by one, half by half.
+// Digits of the sequence's second dimension, the first behind the point as the lowest bit. Its matrix is Pascal's triangle
+// modulo two: as a polynomial over the field of two elements, `index` is shifted by one, half by half.
 fn sobol_digits(index: u32) -> u32 {
     var digits = index ^ (index >> 16u);
     digits ^= (digits >> 8u) & 0x00ff00ffu;
@@ -70,8 +70,8 @@ fn sobol_digits(index: u32) -> u32 {
     return digits ^ ((digits >> 1u) & 0x55555555u);
 }
 
-// Owen's scrambling of such digits by a hash of which each bit depends on itself and lower ones (Laine2011, with the constants
-// of Vegdahl2021).
+// Owen's scrambling of such digits, by a hash each of whose bits depends on itself and lower ones only (Laine2011, with the
+// constants of Vegdahl2021).
 fn scrambled_digits(digits: vec4u, seeds: vec4u) -> vec4u {
     var x = digits;
     x ^= x * 0x3d20adeau;

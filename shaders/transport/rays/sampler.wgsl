@@ -3,7 +3,7 @@
 #import bind/launch
 #import transport/rays/random
 
-// First block of a path's walk; block 0 is the film position. The numbers of both are spread over the samples of a pixel.
+// First block of a path's walk; block 0 is the film position. The numbers of both are stratified over the samples of a pixel.
 const WALK: u32 = 1u;
 // First block of the draws that only an adjoint makes.
 const ADJOINT: u32 = 1073741824u;

@@ -8,8 +8,8 @@
 // The length of rays that nothing bounds.
 const RAY_LENGTH: f32 = 1e30;
 
-// How far from an area its rays begin, as a share of the distance from the origin, or of one where that is less: rounding
-// must not hide the area behind itself.
+// Offset of an irradiance meter's rays from its area, relative to the point's largest coordinate, or to one if that is
+// larger: rounding must not make the area block its own rays.
 const CLEARANCE: f32 = 1e-5;
 
 // A point of a sensor's area, and the unit normal there.
@@ -51,7 +51,7 @@ fn forward(record: Sensor) -> vec3f {
     return unit(transform_vector(record.to_world, vec3f(0.0, 0.0, 1.0)));
 }
 
-// The ray of a thin lens through the place in focus of the pinhole's `pinhole`.
+// The ray of a thin lens through the point in focus on `pinhole`, the ray through the lens's centre.
 fn thinlens_ray(record: Sensor, pinhole: Ray, u: f32, v: f32) -> Ray {
     let place = pinhole.near / record.near_clip * record.focus_distance;
     let focus = along(pinhole.origin, pinhole.direction, place);

@@ -4,15 +4,15 @@
 #import common/layout
 #import common/math
 
-// Derivatives by a ray: its origin, its unit direction, of which only the part across it means anything, and the clip
-// distance where its samples begin.
+// Derivatives by a ray's origin, by its unit direction (only the part perpendicular to it counts), and by the clip distance
+// where its samples begin.
 struct ByRay {
     origin: vec3f,
     direction: vec3f,
     near: f32,
 }
 
-// Derivatives by a view of what depends on one ray; `zoom` is by the logarithm of the focal lengths, `radial` by the first
+// Derivatives by a view, through one of its rays; `zoom` is by the logarithm of the focal lengths, `radial` by the first
 // radial coefficient.
 struct ByView {
     torque: vec3f,
@@ -21,24 +21,24 @@ struct ByView {
     radial: f32,
 }
 
-// A lens at a point of the image plane.
+// The lens model at a point of the image plane.
 struct LensAt {
-    // Where the point is seen, in focal lengths.
+    // Distorted position of the point, in focal lengths.
     distorted: vec2f,
-    // Derivatives of that, row by row.
+    // Its derivatives by the point, row by row.
     row_x: vec2f,
     row_y: vec2f,
-    // Derivative by the first radial coefficient.
+    // Its derivative by the first radial coefficient.
     by_radial: vec2f,
 }
 
-// A vector of the world along the columns of `axes`.
+// Components of a world vector along the columns of `axes`.
 fn along_axes(axes: Rows, v: vec3f) -> vec3f {
     return axes[0].xyz * v.x + axes[1].xyz * v.y + axes[2].xyz * v.z;
 }
 
-// The unit direction in a camera's frame of a direction of the world: axes are at right angles but for rounding, which this
-// undoes.
+// A world direction as a unit vector in the camera's frame. Inverts the matrix of axes, since its columns are at right angles
+// only up to rounding.
 fn seen_from(axes: Rows, d: vec3f) -> vec3f {
     let a = vec3f(axes[0].x, axes[1].x, axes[2].x);
     let b = vec3f(axes[0].y, axes[1].y, axes[2].y);
@@ -98,7 +98,7 @@ fn fisheye_at(k: vec4f, point: vec2f, r2: f32) -> LensAt {
     );
 }
 
-// Derivatives by a view of what depends on one ray of this direction, through its camera as it stands.
+// Derivatives by a view at its present pose, from those by one of its rays, which has this direction.
 fn view_adjoint(record: Sensor, direction: vec3f, by: ByRay) -> ByView {
     let seen = seen_from(record.to_world, direction);
     let pull = along_axes(record.to_world, by.direction);
@@ -108,7 +108,7 @@ fn view_adjoint(record: Sensor, direction: vec3f, by: ByRay) -> ByView {
     let by_point = near * point - (pull.xy - dot(seen, pull) * seen.xy) * seen.z;
     let lens = lens_at(record, point);
     let determinant = lens.row_x.x * lens.row_y.y - lens.row_x.y * lens.row_y.x;
-    // The transposed inverse of the Jacobian: what the seen place does to the point.
+    // The transposed inverse of the lens's Jacobian takes derivatives by the point to those by its distorted position.
     let by_seen = vec2f(
         lens.row_y.y * by_point.x - lens.row_y.x * by_point.y,
         lens.row_x.x * by_point.y - lens.row_x.y * by_point.x,

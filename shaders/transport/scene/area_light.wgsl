@@ -1,4 +1,4 @@
-// Area lights: sampling a point of a shape that shines, by area, by solid angle or by its texture.
+// Area lights: sampling a point of an emissive shape, by area, by solid angle or by its texture.
 
 #import common/math
 #import transport/rays/sampler
@@ -24,7 +24,7 @@ fn sample_area(record: Light, p: vec3f, u: vec2f, sampler: ptr<function, Sampler
     return Drawn(0u, direction, distance, weight, square / (cosine * place.by_area), place.point, place.normal, true);
 }
 
-// A point on a light, one over its area pdf, and the same to the rounding of area_pdf.
+// A point on a light; `area` is one over its area pdf, `by_area` the same with the rounding of area_pdf.
 struct Place {
     point: SurfacePoint,
     normal: vec3f,
@@ -45,7 +45,7 @@ fn sample_place(record: Light, shape: Surface, u: vec2f, sampler: ptr<function, 
 
 // A uniform point of a rectangle, disk, cylinder or sphere.
 fn sample_uniform(record: Light, shape: Surface, u: vec2f) -> Place {
-    // Shares of the area as shares of u and v.
+    // Maps uniform u and v to coordinates that are uniform by area.
     var uv = u;
     if is_shape(shape.kind, SURFACE_DISK) {
         uv.x = sqrt(u.x);
@@ -144,7 +144,7 @@ fn sample_emissive_triangle(record: Light, share: f32, u: vec2f) -> Place {
     let area = 0.5 * size / (shining.ends - shining.begins);
     let uv_a = shining.uv_ab.xy;
     let uv = uv_a + (shining.uv_ab.zw - uv_a) * to_b + (shining.uv_c - uv_a) * to_c;
-    // Records of a light that shines backwards name the corners the other way round.
+    // The records of a light with flipped normals list the corners in reverse order.
     let backwards = surface_record(record.surface).side < 0.0;
     let weights = select(vec2f(to_b, to_c), vec2f(to_c, to_b), backwards);
     return Place(SurfacePoint(q, uv, shining.triangle, weights), face / size, area, record.position.w);
@@ -155,9 +155,9 @@ fn sphere_of(record: Light) -> vec4f {
     return vec4f(record.position.xyz, record.direction.w);
 }
 
-// The squared distance from its centre up to which a point counts as one of the sphere's own, from which it is not drawn: the cone of
-// such a point is half of all directions, in which lies the sphere's inside, that does not shine. Rays leave a surface from
-// a point that is off it by rounding.
+// The squared distance from the centre up to which a point counts as being on the sphere, which then is not sampled from it:
+// its cone of directions would be a hemisphere that sees only the sphere's inside, which does not emit. The margin is for
+// rays that leave a surface from a point that is off it by rounding.
 fn own_square(sphere: vec4f) -> f32 {
     let extent = sphere.w + abs(sphere.x) + abs(sphere.y) + abs(sphere.z);
     let reach = sphere.w + 4.0 * ROUNDING * extent;

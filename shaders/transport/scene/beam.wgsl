@@ -1,5 +1,5 @@
-// How the intensity of a light without extent depends on the direction, and its derivatives where a scene moves: the falloff of
-// a spot, and the picture that a spot or a projector throws.
+// The intensity of a point-like light by direction (the falloff of a spot, the picture of a spot or a projector), and its
+// derivatives where a scene moves.
 
 #import common/math
 #import transport/scene/light
@@ -15,7 +15,7 @@ struct Axes {
     n: vec3f,
 }
 
-// The axes of a light where it stands: of a point any two, of one with a picture those of the picture.
+// The axes of a light at its present pose: for a point light any two, for one with a picture those of the picture.
 fn axes(record: Light) -> Axes {
     if is_light(record.kind, LIGHT_POINT) {
         return Axes(vec3f(1.0, 0.0, 0.0), vec3f(0.0, 0.0, 1.0));
@@ -34,8 +34,8 @@ struct BeamSlopes {
     by_axes: Axes,
 }
 
-// The derivatives by `to`, the vector to a point, a spot or a projector, and by its axes, from `d` by the logarithm of what is sent
-// along `to`.
+// The derivatives by `to`, the vector to a point, a spot or a projector, and by the light's axes, from `d` by the logarithm
+// of the intensity that the light sends against `to`.
 fn beam_adjoint(record: Light, to: vec3f, d: vec3f) -> BeamSlopes {
     if is_light(record.kind, LIGHT_POINT) {
         return BeamSlopes(vec3f(0.0), Axes(vec3f(0.0), vec3f(0.0)));
@@ -54,7 +54,7 @@ fn beam_adjoint(record: Light, to: vec3f, d: vec3f) -> BeamSlopes {
     ));
     let local = transform_vector(record.to_local, from_light);
     let is_spot = is_light(record.kind, LIGHT_SPOT);
-    // The share of the light that is sent there, to first order in the direction's coordinates.
+    // The gradient by the direction's coordinates along the axes s, t and n.
     let sum = d.x + d.y + d.z;
     var by = rows[2] * (-3.0 / local.z * sum);
     if is_spot {

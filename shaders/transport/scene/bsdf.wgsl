@@ -16,8 +16,8 @@
 #import transport/scene/records
 #import transport/scene/texture
 
-// The share of samples that choose among leaves regardless of their weights, where weights may change: the derivative by
-// a weight of zero is that of samples of the leaf.
+// The share of samples that choose leaves uniformly, where a run may change weights: the derivative by a leaf's weight comes
+// from samples of that leaf, also where the weight is zero.
 const EXPLORED: f32 = 0.125;
 
 // A BSDF's value over its smooth lobes, and their pdf.
@@ -39,19 +39,19 @@ struct BsdfSample {
     lit: bool,
 }
 
-// How leaves are chosen at a point: the sum of their weights, and the probability that each has whatever its weight.
+// Probabilities of leaves at a point: the sum of their weights, and the least probability that each has whatever its weight.
 struct Choice {
     total: f32,
     least: f32,
 #ifdef RELIEFS
-    // A bit for each of the first leaves that may not be chosen: of those of both sides under a relief, the one that it turns away from
-    // the path.
+    // A bit for each of the first leaves that must not be chosen: a leaf for one side of a relief (LEAF_FRONT or LEAF_BACK)
+    // whose side is turned away from the path.
     averted: u32,
 #endif
 }
 
 #ifdef RELIEFS
-// The leaves of a side of which is asked whether they face the path; any other may be chosen.
+// How many leaves of a side have a bit in `averted`; any further one may be chosen.
 const FACED: u32 = 32u;
 #endif
 
@@ -128,7 +128,7 @@ fn is_lambertian(leaf: Leaf) -> bool {
     return leaf.kind == LEAF_DIFFUSE && leaf.relief == NONE;
 }
 
-// The value of a leaf's lobe for the local direction `wo`: of the smooth lobes with their pdf, of another its factor.
+// The value of a leaf for the local direction `wo`: that of its smooth lobes, with their pdf, or the factor of another lobe.
 fn leaf_eval(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f) -> BsdfValue {
     let faced = facing(leaf, at);
     let seen = facing_see(faced, leaf, wo);
@@ -158,8 +158,8 @@ fn leaf_eval(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f) -> BsdfValue {
 #endif
 }
 
-// The value for the local direction `wo`: over the smooth lobes, with the pdf with which bsdf_sample draws that direction; or of
-// a lobe of one leaf that is not smooth, without.
+// The value for the local direction `wo`: for LOBE_SMOOTH over the smooth lobes of all leaves, with the pdf with which
+// bsdf_sample draws that direction; for another lobe that of `sampled_leaf` alone, without a pdf.
 fn bsdf_eval(at: Interaction, chances: Choice, lobe: u32, sampled_leaf: u32, wo: vec3f) -> BsdfValue {
     var sum = BsdfValue(vec3f(0.0), 0.0);
     for (var i = 0u; i < at.leaves.y; i++) {
@@ -198,7 +198,7 @@ fn bsdf_sample(at: Interaction, chances: Choice, sampler: ptr<function, Sampler>
     return sampled;
 }
 
-// Samples a local direction from a leaf; the pdf of a smooth lobe counts as more than zero only.
+// Samples a local direction from a leaf. Of a smooth lobe's pdf only the sign counts: zero where there is no sample.
 fn leaf_sample(leaf: Leaf, at: Interaction, sampler: ptr<function, Sampler>) -> LobeSample {
     let faced = facing(leaf, at);
 #ifdef STRAIGHT
@@ -250,7 +250,7 @@ fn choose_leaf(at: Interaction, chances: Choice, sampler: ptr<function, Sampler>
     return found;
 }
 
-// What a sample of this pdf or probability multiplies the path's throughput by: the value of its lobe over it.
+// The factor on the path's throughput for a sample: the value of its lobe over its pdf or probability.
 fn bsdf_weight(at: Interaction, sampled: BsdfSample, value: vec3f, pdf: f32) -> vec3f {
     let leaf = leaf_record(at.leaves.x + sampled.leaf);
     // The value of a diffuse leaf is its pdf times the reflectance.
@@ -281,7 +281,7 @@ fn null_transmission(at: Interaction) -> vec3f {
 
 #endif
 
-// Whether the surface takes no part in what comes: a single diffuse leaf that is black and stays so.
+// Whether paths can end at the surface: it has no leaf, or a single diffuse one that is black and stays so.
 fn bsdf_is_black(at: Interaction) -> bool {
     if at.leaves.y != 1u {
         return at.leaves.y == 0u;
@@ -316,7 +316,7 @@ fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
         return;
     }
     let by_value = d * leaf_weight(leaf, at.hit.point);
-    // The value of leaf_eval before what the relief shadows, and the derivatives by turning the directions.
+    // The value of leaf_eval without the relief's shadowing, and the derivatives by rotating both directions (the torque).
     var value = vec3f(0.0);
     var by_turning = vec3f(0.0);
     if is_lambertian(leaf) {
@@ -349,7 +349,7 @@ fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
 #endif
     }
 #ifdef RELIEFS
-    // The normals of smooth glass and mirrors turn the path: those derivatives go along chains.
+    // Normals of smooth glass and mirrors turn the path: chain.wgsl sends derivatives by these.
     if (lobe == LOBE_SMOOTH || leaf.kind == LEAF_NULL) && relief_is_wanted(leaf, at.hit.point) {
         facing_adjoint(faced, leaf, at, wo, by_turning, dot(by_value, value));
     }

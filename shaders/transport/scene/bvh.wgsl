@@ -9,8 +9,8 @@ const EDGE_TOLERANCE: f32 = 2.0 * EPSILON;
 const BOX_TOLERANCE: f32 = 8.0 * EPSILON;
 const MIN_DIRECTION: f32 = 1e-20;
 
-// Values of a ray that box and triangle tests share. What follows from them in an operation or two is not among them: walks
-// are bound by registers.
+// Values of a ray that box and triangle tests share. What one or two operations compute from them is not stored: the number
+// of registers limits walks.
 struct PreparedRay {
     origin: vec3f,
     direction: vec3f,
@@ -22,7 +22,7 @@ struct PreparedRay {
     by: vec3f,
 }
 
-// A vector in the order of axes that ends with `last`.
+// The components of `v` in cyclic order of the axes, the axis `last` being the last.
 fn ending_with(last: u32, v: vec3f) -> vec3f {
     return select(select(v, v.zxy, last == 1u), v.yzx, last == 0u);
 }
@@ -41,7 +41,7 @@ fn prepare_ray(origin: vec3f, direction: vec3f) -> PreparedRay {
     return PreparedRay(origin, direction, inverse, slack, last, vec3f(along.xy / along.z, 1.0 / along.z));
 }
 
-// What near planes are compared with; far planes with the same to the other side.
+// Shift of a ray's origin by which near planes count as nearer by the error bound; for far planes it is reversed.
 fn widening(ray: PreparedRay) -> vec3f {
     return select(vec3f(ray.slack), vec3f(-ray.slack), ray.inverse < vec3f(0.0));
 }
@@ -52,17 +52,18 @@ fn bvh_is_entered(origin: vec3f, direction: vec3f, t_max: f32) -> bool {
 }
 
 #ifdef SHARED_STACK
-// For each invocation nodes on its way down that have children still to visit, and the lists of these. In the invocations' own memory
-// they would be the only array of the kernel, for which a driver sets memory aside for as many invocations as a GPU follows.
+// For each invocation its traversal stack: nodes with children still to visit, and the lists of these. It is in workgroup
+// memory since it is the kernel's only array: in private memory, a driver would reserve it for all invocations that can be
+// resident on the GPU.
 var<workgroup> waiting_of_all: array<array<vec2u, RAY_GROUP>, MAX_LEVELS>;
-// Which of them are the invocation's.
+// The invocation's column of the stacks.
 var<private> waiting_at: u32;
 #endif
 
-// A child of no kind: that at hand has been visited.
+// In place of a child that has been visited: no kind of child has these bits.
 const VISITED: u32 = 0xc0000000u;
 
-// The nearest hit between 0 and that of `known`, or `known`; where `any` hit will do, one of them. Visits children from near to
+// The nearest hit between 0 and `known.t`, or `known` if there is none; if `any`, any such hit. Visits children from near to
 // far.
 fn bvh_intersect(origin: vec3f, direction: vec3f, known: Nearest, any: bool) -> Nearest {
     let ray = prepare_ray(origin, direction);
@@ -73,18 +74,18 @@ fn bvh_intersect(origin: vec3f, direction: vec3f, known: Nearest, any: bool) -> 
         return best;
     }
 #ifndef SHARED_STACK
-    // Nodes on the way down that have children still to visit, and the lists of these.
+    // The traversal stack: nodes with children still to visit, and the lists of these.
     var waiting: array<vec2u, MAX_LEVELS>;
 #endif
     var depth = 0u;
     var node = 0u;
     var list = 0u;
-    // Whether there has been a hit since the list was made, which its children may lie behind.
+    // Whether there has been a nearer hit since the list was made, so that its children may lie behind that.
     var stale = false;
-    // The child at hand: first the root, last NONE.
+    // The current child: first the root, last NONE.
     var child = CHILD_NODE;
     loop {
-        // Go down to the next child that is no node: rays that do so at the same time then test it at the same time.
+        // Descend to the next child that is not a node: invocations that descend together then test triangles together.
         loop {
             if (child & CHILD_KIND) == CHILD_NODE {
                 if list != 0u {
@@ -176,7 +177,8 @@ fn is_entered(node: u32, place: u32, ray: PreparedRay, t_max: f32) -> bool {
     return enter_box(low, high, ray, t_max) < FAR;
 }
 
-// Distances as whole numbers of the same order, in which the last three bits are the children's places.
+// Keys to sort children by: the bits of distances, which are in the same order, with the child's place in the last three
+// bits.
 fn keys(t: vec4f, places: vec4u) -> vec4u {
     return select((bitcast<vec4u>(t) & vec4u(~7u)) | places, vec4u(NONE), t >= vec4f(FAR));
 }
@@ -185,7 +187,8 @@ fn keys(t: vec4f, places: vec4u) -> vec4u {
 fn order_children(node: u32, ray: PreparedRay, t_max: f32) -> u32 {
     let first = keys(enter_children(node, 0u, ray, t_max), vec4u(0u, 1u, 2u, 3u));
     let second = keys(enter_children(node, 1u, ray, t_max), vec4u(4u, 5u, 6u, 7u));
-    // Batcher's odd-even merge sort, whose comparisons of one step are independent: n are the numbers in its order.
+    // Batcher's odd-even merge sort, whose comparisons of one step are independent; digits of a name are places in its
+    // sequence.
     let n0246 = min(first, second);
     let n1357 = max(first, second);
     let n0145 = vec4u(n0246.x, n1357.x, n0246.z, n1357.z);
@@ -261,7 +264,7 @@ fn intersect_block(block: u32, ray: PreparedRay, nearest: Nearest) -> Nearest {
                 best = Nearest(distance, number, block, lane, v.x, w.x, true);
             }
         }
-        // Entries of a vector by a number that is not known when it is compiled would lie in memory.
+        // Rotated in place of an index: a vector that is indexed by a number of the run would lie in memory.
         t = t.yzwx;
         v = v.yzwx;
         w = w.yzwx;

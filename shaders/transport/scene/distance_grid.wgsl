@@ -3,10 +3,10 @@
 #import transport/rays/sampler
 #import transport/scene/records
 
-// Steps of a root's search.
+// The most steps of a root search.
 const ROOT_STEPS: u32 = 32u;
 
-// What is trilinear in a cell: the factors of 1, x, y, z, xy, xz, yz and xyz, with x, y and z from 0 to 1.
+// A trilinear function in a cell: its coefficients of 1, x, y, z, xy, xz, yz and xyz, with x, y and z from 0 to 1.
 struct Trilinear {
     constant: f32,
     linear: vec3f,
@@ -15,16 +15,16 @@ struct Trilinear {
     all: f32,
 }
 
-// A point of the level.
+// A point of the zero level.
 struct LevelPoint {
     // In the shape's own space, moved onto the level.
     p: vec3f,
-    // There, of any length: of the cell, and for shading.
+    // The gradient there, of any length: of the point's cell, and as the shading normal.
     normal: vec3f,
     shading: vec3f,
 }
 
-// Where a ray crosses the level in a cell, if it does, and the side that it is on afterwards: 1 where distances are positive,
+// Where a ray crosses the level in a cell, if `met`; else the side that it is on afterwards: 1 where distances are positive,
 // -1 where they are negative.
 struct Crossing {
     met: bool,
@@ -62,15 +62,15 @@ fn intersect_distances(grid: u32, o: vec3f, d: vec3f, far: f32) -> Found {
     if t >= end {
         return MISSED;
     }
-    // From cell to cell, and over as many at once as are known to be empty, with the side of the level that the ray is
-    // on: neighbours round what they share in different ways, and no crossing may be lost between them.
+    // March from cell to cell, over a block of empty cells at once, and keep the side of the level that the ray is on:
+    // neighbours round their shared face in different ways, and no crossing may be lost between them.
     var cell = min(vec3u(max(q + t * w, vec3f(0.0))), cells - 1u);
     var side = 0i;
     let count = cells.x + cells.y + cells.z;
     for (var i = 0u; i < count; i++) {
         let number = (cell.z * cells.y + cell.y) * cells.x + cell.x;
         let room = room_value(record.first_room + number);
-        // The cells around that are as empty.
+        // The block of cells around that are empty, too.
         let reach = max(room, 1u) - 1u;
         let last = min(cell + reach, cells - 1u);
         let first = cell - min(cell, vec3u(reach));
@@ -96,8 +96,8 @@ fn intersect_distances(grid: u32, o: vec3f, d: vec3f, far: f32) -> Found {
     return MISSED;
 }
 
-// Where the ray crosses the level between two distances, counted from the first; `side` is where it comes from, 0 at its
-// beginning. Where there is `room`, the cell is far from the level.
+// Where the ray crosses the level between the distances `begin` and `end`, counted from `begin`. `side` is the side that it
+// comes from, 0 where it begins. Where `room` is above 0 the level does not cross the cell.
 fn cross_cell(
     record: DistanceGrid,
     cell: vec3u,
@@ -117,7 +117,7 @@ fn cross_cell(
     if before_side == 0i {
         before_side = select(-1i, 1i, cubic.x >= 0.0);
     }
-    // Between its extrema a cubic crosses once at most.
+    // Between its extrema a cubic crosses zero once at most.
     let length = end - begin;
     let turns = cubic_extrema(cubic);
     let places = vec4f(0.0, turns, length);
@@ -174,7 +174,7 @@ fn trilinear_gradient(k: Trilinear, p: vec3f) -> vec3f {
     );
 }
 
-// The polynomial in s, its factors in ascending order, that a cell's distance is at q + s w.
+// The signed distance at q + s w in a cell, as a cubic in s: its coefficients in ascending order.
 fn along_ray(k: Trilinear, q: vec3f, w: vec3f) -> vec4f {
     let pairs = w.xxy * w.yzz;
     return vec4f(
@@ -189,7 +189,7 @@ fn cubic_eval(c: vec4f, s: f32) -> f32 {
     return c.x + s * (c.y + s * (c.z + s * c.w));
 }
 
-// Where a cubic has its extrema, in ascending order; -1 for each that it has not.
+// The places of a cubic's extrema, in ascending order; -1 for each that does not exist.
 fn cubic_extrema(c: vec4f) -> vec2f {
     // 3 c3 s^2 + 2 c2 s + c1 = 0, without cancellation.
     let discriminant = c.z * c.z - 3.0 * c.w * c.y;
@@ -237,13 +237,13 @@ fn cubic_root(c: vec4f, first: f32, last: f32, positive: bool) -> f32 {
     return s;
 }
 
-// What there is of the level near a point of a cell, for a ray in `direction` in the shape's own space.
+// The point of the level near `p` in a cell, and its normals, for a ray in `direction`; all in the shape's own space.
 fn level_point(grid: u32, number: u32, p: vec3f, direction: vec3f) -> LevelPoint {
     let record = distance_grid_record(grid);
     let cells = record.size - 1u;
     let half = 0.5 * vec3f(cells);
     let cell = vec3u(number % cells.x, number / cells.x % cells.y, number / cells.x / cells.y);
-    // Onto the level: a ray's distance is rounded more coarsely than its place in a cell.
+    // Move the point onto the level: a ray's distance is rounded more coarsely than a place in a cell.
     var at = p * half + half;
     let k = trilinear(cell_corners(record, cell));
     let within = at - vec3f(cell);
@@ -266,8 +266,8 @@ fn level_point(grid: u32, number: u32, p: vec3f, direction: vec3f) -> LevelPoint
     return LevelPoint(at / half - 1.0, normal, shading);
 }
 
-// The normals of the eight cells whose centres are around a point, each as if its cell went on to there, blended
-// linearly: continuous where those of the cells are not.
+// The mean of the unit gradients of the eight cells whose centres are around a point, each extrapolated to the point, with
+// trilinear weights. It is continuous where the gradients of single cells jump.
 fn smooth_normal(record: DistanceGrid, at: vec3f, cells: vec3u, half: vec3f) -> vec3f {
     let nearest = floor(at + 0.5);
     let along = at - nearest + 0.5;

@@ -10,12 +10,13 @@
 #import transport/scene/tangent
 #endif
 
-// The direction that a path comes from, as a leaf sees it; not `lit` where its model is that of the other side.
+// The direction that a path comes from, in the frame of a leaf's model; not `lit` where the leaf is for the relief's other
+// side alone.
 struct Facing {
     wi: vec3f,
     lit: bool,
 #ifdef RELIEFS
-    // In the surface's frame, turned over if the relief is.
+    // The same in the surface's frame, turned over if the relief is.
     before: vec3f,
     relief: Relief,
     relieved: bool,
@@ -30,7 +31,7 @@ struct Seen {
     lit: bool,
 }
 
-// `d`, turned over if the leaf has this flag.
+// `d`, turned over (z negated) if the leaf has this flag.
 fn turned(leaf: Leaf, bit: u32, d: vec3f) -> vec3f {
     return select(d, flipped(d), (leaf.flags & bit) != 0u);
 }
@@ -116,12 +117,12 @@ fn agree(seen: f32, cosine: f32) -> bool {
     return seen * cosine > 0.0;
 }
 
-// How a height over the texture's coordinates turns the normal: the tangents' derivatives in the surface's local frame,
-// the first of which lies along x.
+// How a bump map turns the normal: the derivatives of the point by u and v, in the surface's local frame, the first of which
+// lies along x.
 struct Bump {
     // The derivative by u along x; that by v along x and along y.
     along: vec3f,
-    // On the heights.
+    // Factor on the heights.
     scale: f32,
 }
 
@@ -154,10 +155,10 @@ fn bump_adjoint(bump: Bump, d: vec3f) -> vec2f {
     return vec2f(d.y * bump.along.y - d.x * bump.along.z, -d.y * bump.along.x) * scale;
 }
 
-// The derivatives by the vector that the relief's normal lies along. `by_turning` is the derivative by turning the directions that
-// the model sees, `by_factor` that by the share that is not shadowed of the light from `wo`.
+// The derivatives by the relief's normal before normalisation. `by_turning` is the derivative by rotating the directions that
+// the model sees, `by_factor` that by the share of the light from `wo` that is not shadowed.
 fn normal_adjoint(faced: Facing, leaf: Leaf, wo: vec3f, by_turning: vec3f, by_factor: f32) -> vec3f {
-    // A mirror image of both directions reverses rotations, but about the normal.
+    // To turn both directions over reverses rotations about x and y, but not about z.
     let turning = select(by_turning, -flipped(by_turning), (leaf.flags & LEAF_TURNED) != 0u);
     return relief_adjoint(faced.relief, turning, turned(leaf, LEAF_RELIEF_TURNED, wo), shadowed(leaf, by_factor));
 }
@@ -189,8 +190,8 @@ fn facing_adjoint(faced: Facing, leaf: Leaf, at: Interaction, wo: vec3f, by_turn
 #ifdef TRAILS
 #ifdef REPLAY
 
-// The derivatives by the local direction that the path comes from and by `wo`, from those by what the model sees of them and by the
-// share that is not shadowed.
+// The derivatives by the local direction that the path comes from and by `wo`, from those by both directions in the model's
+// frame and by the share that is not shadowed.
 fn directions_adjoint(faced: Facing, leaf: Leaf, wo: vec3f, by_seen: Gradients, by_factor: f32) -> Gradients {
     var by = Gradients(turned(leaf, LEAF_TURNED, by_seen.wi), turned(leaf, LEAF_TURNED, by_seen.wo));
 #ifdef RELIEFS

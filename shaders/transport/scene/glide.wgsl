@@ -1,4 +1,4 @@
-// How far a point that a path meets slides along the path's ray when its surface moves, in place of following it (docs/method.md,
+// How far a path's hit slides along its ray when the surface moves, in place of following the surface (docs/method.md,
 // section 21).
 
 #import bind/scene
@@ -12,32 +12,32 @@
 #ifdef REPLAY
 #ifdef TRAILS
 
-// The square of the distance from the middle, in that of the border, from which on points slide less.
+// Squared distance from the middle, relative to that of the border, from which on points slide less.
 const MIDDLE: f32 = 0.25;
 // The cosine of the angle to the normal below which points slide less.
 const LEAST_COSINE: f32 = 0.25;
 
-// Points slide on surfaces that are at least this many times as large as what a lobe covers: what is smaller changes more along a
-// ray than the lobe does.
+// Points slide on surfaces at least this many times as large as the lobe's footprint: on smaller ones, derivatives along the
+// ray have more variance than those of a point that follows the surface.
 const LARGE: f32 = 2.0;
 
-// The share of the way along the ray that a point goes, and the derivative of that by moving the point over its surface.
+// The share λ of the slide along the ray, from 0 to 1, and its gradient by moving the point over its surface.
 struct Glide {
     share: f32,
     slope: vec3f,
 }
 
-// None of the way, of what follows its surface; all of it, as where a camera looks.
+// λ = 0: the point follows its surface. λ = 1: it stays on the ray, as for a camera's ray.
 const HELD = Glide(0.0, vec3f(0.0));
 const WHOLE = Glide(1.0, vec3f(0.0));
 
-// A step from zero to one between zero and one, and its derivative.
+// The smooth step 3t² - 2t³ from zero to one, and its derivative.
 fn step_slope(t: f32) -> vec2f {
     let x = clamp(t, 0.0, 1.0);
     return vec2f(x * x * (3.0 - 2.0 * x), 6.0 * x * (1.0 - x));
 }
 
-// By what angle, about, directions change that a BSDF scatters to: the least roughness of its leaves.
+// About the angular width of a BSDF's narrowest lobe: the least roughness of its leaves, one if they are diffuse.
 fn width(at: Interaction) -> f32 {
     var least = 1.0;
     for (var i = 0u; i < at.leaves.y; i++) {
@@ -61,10 +61,10 @@ fn width(at: Interaction) -> f32 {
     return least;
 }
 
-// How far the point slides that a ray along `ray` meets which was scattered at `origin`, by a lobe of this width, on a surface that is
-// moved so.
+// How far a hit slides along `ray`, on a surface of this motion, if the ray was scattered at `origin` by a lobe of this
+// width.
 fn glide(motion: Motion, origin: vec3f, width: f32, hit: Hit, ray: vec3f) -> Glide {
-    // What a lobe covers at this distance.
+    // The footprint of the lobe at this distance.
     if motion.extent <= 0.0 || motion.extent < LARGE * width * length(motion.middle - origin) {
         return HELD;
     }
@@ -72,7 +72,7 @@ fn glide(motion: Motion, origin: vec3f, width: f32, hit: Hit, ray: vec3f) -> Gli
     let rows = motion.track;
     var at = transform_point(rows, hit.point.p);
     if any(rows[2] != vec4f(0.0)) {
-        // Of a box the coordinate across the face.
+        // Of a box, without the coordinate across the face.
         let size = abs(at);
         if size.x >= size.y && size.x >= size.z {
             at.x = 0.0;

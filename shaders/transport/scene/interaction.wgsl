@@ -21,7 +21,7 @@ struct Interaction {
     // The first leaf and the number of leaves on the side that the path comes from, and the BSDF's flags.
     leaves: vec2u,
     flags: u32,
-    // Whether the path comes from the side that the geometric normal points to: what media count by.
+    // Whether the path comes from the side that the geometric normal points to, which decides its medium.
     outside: bool,
     // Whether normal maps and bump maps are left out.
     smooth_normal: bool,

@@ -1,6 +1,5 @@
-// How points of surfaces move with the parameters of their places: the derivatives by these (docs/method.md, section 21), of
-// points that follow their surfaces, and of those that slide along the rays that meet them; and those by the place of the camera,
-// which moves the first ray.
+// Derivatives by what moves surfaces, lights and cameras: poses and vertices (docs/method.md, section 21). Points follow
+// their surfaces, or slide along the rays that meet them; a camera moves the first ray.
 
 #import bind/scene
 #import common/math
@@ -13,8 +12,9 @@
 #ifdef REPLAY
 #ifdef MOVES
 
-// Derivatives by what changes from point to point of a surface, or as it moves: the shading normal; the geometric normal, as long as
-// an area there has grown; the derivative of the point by u; the texture coordinates; and the texel of the normal map.
+// Derivatives by quantities at a point that change over a surface, or as it moves: the shading normal; the area vector, which
+// is the geometric normal times the growth of areas there; the derivative of the point by u; the texture coordinates; and the
+// texel of the normal map.
 struct Changes {
     by_normal: vec3f,
     by_area: vec3f,
@@ -27,7 +27,7 @@ fn no_changes() -> Changes {
     return Changes(vec3f(0.0), vec3f(0.0), vec3f(0.0), vec2f(0.0), vec3f(0.0));
 }
 
-// The derivative by a vector along `n`, one over `scale` long, from `by` by its direction.
+// The derivative by a vector of direction `n` and length 1 / `scale`, from `by`, that by its direction.
 fn direction_adjoint(n: vec3f, scale: f32, by: vec3f) -> vec3f {
     return (by - n * dot(n, by)) * scale;
 }
@@ -43,20 +43,20 @@ fn by_moving_over(hit: Hit, d: Changes) -> vec3f {
 // Degrees in radians.
 const RADIANS: f32 = PI / 180.0;
 
-// Where what a surface is moved by is recorded.
+// The position of a surface's motion among the records.
 fn motion_of(surface: u32) -> u32 {
     return launch.motions_at + MOTION_UNITS * surface;
 }
 
-// Sends the derivatives by where a surface stands that a ray along `ray` meets: `by_p` is that by the point and `by_over` that by
-// moving it over the surface, which follows from `d`, those by what changes there. The point slides along the ray, which is held:
-// what the surface does across its normal alone moves it, and the surface moves under it.
+// Sends the derivatives by what moves the surface that a ray along `ray`, which is held, meets: `by_p` is that by the point
+// and `by_over` that by moving it over the surface, which follows from `d`. The point slides along the ray: only motion along
+// the surface's normal moves it, and the surface moves under it.
 fn moved_adjoint(hit: Hit, ray: vec3f, by_p: vec3f, by_over: vec3f, d: Changes) {
     let across = hit.normal * (dot(ray, by_p + by_over) / dot(hit.normal, ray));
     followed_adjoint(motion_record(motion_of(hit.surface)), hit, derivatives(hit).dp_du, across - by_over, d);
 }
 
-// Sends the derivatives by what moves the camera of this sensor, from those by a point of its ray and by the ray's direction.
+// Sends the derivatives by the pose of this sensor's camera, from those by a point of its ray and by the ray's direction.
 fn moved_ray_adjoint(sensor: u32, p: vec3f, ray: vec3f, by_p: vec3f, by_direction: vec3f) {
     let motion = motion_record(launch.sensor_motions_at + MOTION_UNITS * sensor);
     var d = no_changes();
@@ -64,8 +64,8 @@ fn moved_ray_adjoint(sensor: u32, p: vec3f, ray: vec3f, by_p: vec3f, by_directio
     send(place_adjoint(motion, p, ray, ray, ray, by_p, d), NONE);
 }
 
-// Sends the derivatives of a point that follows its surface, or a light; `along` is the derivative by u and `by_p` that by the
-// point.
+// Sends the derivatives by what moves a point that follows its surface, or a light; `along` is the derivative of the point by
+// u, and `by_p` that of the loss by the point.
 fn followed_adjoint(motion: Motion, hit: Hit, along: vec3f, by_p: vec3f, d: Changes) {
     var sent: Sent;
     if motion.vertices != NONE {
@@ -78,7 +78,7 @@ fn followed_adjoint(motion: Motion, hit: Hit, along: vec3f, by_p: vec3f, d: Chan
     send(sent, motion.relief);
 }
 
-// Whether any parameter of what moves a surface, a light or a camera is optimised.
+// Whether any parameter of a motion is optimised.
 fn motion_is_wanted(motion: Motion) -> bool {
     let of_place = is_wanted(motion.translate) || is_wanted(motion.rotate) || is_wanted(motion.scale);
     return of_place || is_wanted(motion.vertices) || is_wanted(motion.normals);
@@ -88,7 +88,8 @@ fn is_wanted(slot: u32) -> bool {
     return slot != NONE && parameter_tuned(slot);
 }
 
-// Sends derivatives; those by vertices that heights displace, from the one of the number `relief` on, to four heights each.
+// Sends derivatives to parameters. Those by displaced vertices, numbered from `relief` on, go to the four heights that move
+// each.
 fn send(sent: Sent, relief: u32) {
     let parts = select(4u, 1u, relief == NONE);
     for (var i = 0u; i < 3u * parts; i++) {
@@ -110,17 +111,17 @@ fn send(sent: Sent, relief: u32) {
     }
 }
 
-// The derivatives by the parts of the place of a surface, a light or a camera, from those by a point of it, by the unit normals
-// there, `normal` that of shading and `area` the geometric one, and by the vector `along` it.
+// The derivatives by translation, rotation and scale (docs/method.md, section 21, equation 53), from those by a point `p`, by
+// the unit normals there, `normal` (shading) and `area` (geometric), and by the tangent `along`.
 fn place_adjoint(motion: Motion, p: vec3f, normal: vec3f, area: vec3f, along: vec3f, by_p: vec3f, d: Changes) -> Sent {
     let arm = p - motion.origin;
     let by_normal = direction_adjoint(normal, 1.0, d.by_normal);
-    // How a change of the rotation's vector turns what it has turned, transposed.
+    // The transpose of how a change of the rotation vector turns vectors that it has rotated.
     let turning = cross(arm, by_p) + cross(normal, by_normal) + cross(area, d.by_area) + cross(along, d.by_tangent);
     let once = cross(motion.radians, turning);
     let twice = cross(motion.radians, once);
     let by_radians = turning + (twice * motion.sines.z - once * motion.sines.y);
-    // A normal shrinks along its own axis, an area across an axis grows with the two others.
+    // A scale factor divides a normal's component along its axis, and multiplies an area's components along the two others.
     var by_scale = unturned(motion, arm) * unturned(motion, by_p);
     by_scale -= unturned(motion, normal) * unturned(motion, by_normal);
     by_scale += unturned(motion, along) * unturned(motion, d.by_tangent);
@@ -134,7 +135,7 @@ fn place_adjoint(motion: Motion, p: vec3f, normal: vec3f, area: vec3f, along: ve
     );
 }
 
-// A vector of the world, before a surface was turned.
+// A world vector, rotated back by the motion's rotation.
 fn unturned(motion: Motion, v: vec3f) -> vec3f {
     let once = cross(motion.radians, v);
     return v - once * motion.sines.x + cross(motion.radians, once) * motion.sines.y;
@@ -142,33 +143,33 @@ fn unturned(motion: Motion, v: vec3f) -> vec3f {
 
 #ifdef TRAILS
 
-// A point of a surface and how it hangs there.
+// A point of a path, and what moves it.
 struct Anchor {
     hit: Hit,
-    // The derivative by u.
+    // The derivative of the point by u.
     along: vec3f,
-    // Where what moves it is recorded.
+    // The position of its motion among the records.
     motion: u32,
-    // Whether it is a camera's ray that holds it; its direction, and how far it holds.
+    // Whether the camera sees it; the direction of the ray that it slides along, and how far.
     seen: bool,
     ray: vec3f,
     glide: Glide,
 }
 
-// Whether derivatives by what moves a point are needed, or by the camera of this sensor if that sees it.
+// Whether derivatives by the motion of a point are needed, or by the camera of this sensor if that sees the point.
 fn anchor_is_wanted(anchor: Anchor, sensor: u32) -> bool {
     let camera = motion_record(launch.sensor_motions_at + MOTION_UNITS * sensor);
     return motion_is_wanted(motion_record(anchor.motion)) || anchor.seen && motion_is_wanted(camera);
 }
 
-// The derivatives by where a surface is, from those by the point of a ray that it is met at.
+// The derivatives by moving a surface, from those by the point where the anchor's ray, which is held, meets it.
 fn across_adjoint(anchor: Anchor, by_p: vec3f) -> vec3f {
     return anchor.hit.normal * (dot(anchor.ray, by_p) / dot(anchor.hit.normal, anchor.ray));
 }
 
-// How the density of paths that meet a point changes: as if that followed its surface the rest of the way, times the growth of areas
-// as it slides. From `by_p`, the derivatives by the point, and `all`, those by the logarithm of the density, those by where the
-// surface is.
+// The derivatives by moving the surface of a hit that slides a share λ along its ray, through the density of paths that meet
+// it: those by a point that follows its surface, `by_p`, times 1 - λ, and those by the growth of areas as it slides, from
+// `all`, that by the logarithm of the density.
 fn met_adjoint(anchor: Anchor, by_p: vec3f, all: f32) -> vec3f {
     if !(anchor.glide.share > 0.0) {
         return by_p;
@@ -177,12 +178,12 @@ fn met_adjoint(anchor: Anchor, by_p: vec3f, all: f32) -> vec3f {
     return by_p * (1.0 - anchor.glide.share) + (across_adjoint(anchor, over) - over);
 }
 
-// Sends the derivatives by what moves a point, and by the camera of this sensor if that sees it: from those by the point, by the
-// direction of the camera's ray, and by what changes there.
+// Sends the derivatives by the motion of a point, and by the camera of this sensor if that sees the point: from those by the
+// point, by the direction of the camera's ray, and by the quantities of the surface there.
 fn anchor_adjoint(anchor: Anchor, sensor: u32, by_p: vec3f, by_ray: vec3f, by: Changes) {
     var by_point = by_p;
     if anchor.glide.share > 0.0 {
-        // The ray holds the point: what the surface does across its normal alone moves it, and the surface moves under it.
+        // The point slides along the ray: only motion along the surface's normal moves it, and the surface moves under it.
         let over = (by_p + by_moving_over(anchor.hit, by)) * anchor.glide.share;
         let across = across_adjoint(anchor, over);
         if anchor.seen {

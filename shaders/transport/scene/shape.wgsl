@@ -10,17 +10,17 @@
 #import transport/scene/distance_grid
 #import transport/scene/records
 
-// A point of a surface: where it is, and all that textures are looked up by.
+// A point of a surface: its position, and the coordinates that textures are looked up by.
 struct SurfacePoint {
     // In the world. Of a ray's intersection: projected onto the surface, which origin + t * direction misses by rounding.
     p: vec3f,
     uv: vec2f,
-    // Of a mesh its triangle, among all meshes', and the weights of the second and the third corner.
+    // Of a mesh its triangle, among all meshes', and the barycentric weights of the second and the third corner.
     triangle: u32,
     weights: vec2f,
 }
 
-// A point of no mesh.
+// A point of a surface that is not a mesh.
 fn surface_point_new(p: vec3f, uv: vec2f) -> SurfacePoint {
     return SurfacePoint(p, uv, NONE, vec2f(0.0));
 }
@@ -60,14 +60,14 @@ fn leave(hit: Hit, direction: vec3f) -> vec3f {
 // An intersection in local space.
 struct Found {
     t: f32,
-    // Face of a cube: 2 * axis, plus 1 on the positive side.
+    // Face of a cube: 2 * axis, plus 1 on the positive side; cell of a distance grid.
     part: u32,
     met: bool,
 }
 
 const MISSED: Found = Found(0.0, 0u, false);
 
-// The nearest intersection of the ray with any surface, between 0 and `far`; where `any` will do, one of them.
+// The nearest intersection of the ray with any surface, between 0 and `far`; if `any`, any intersection there.
 fn nearest(origin: vec3f, direction: vec3f, far: f32, any: bool) -> Nearest {
     let first = nearest_in_turn(origin, direction, far, any);
     if BVH && !(any && first.found) {
@@ -76,8 +76,8 @@ fn nearest(origin: vec3f, direction: vec3f, far: f32, any: bool) -> Nearest {
     return first;
 }
 
-// The same of shapes that are tested in turn, which none is where there are so many that the tree leads to them: neighbours do
-// the same at the same time.
+// The same among the shapes that rays test one by one, which neighbouring invocations do in step. There are none where the
+// scene has so many shapes that they are in the BVH.
 fn nearest_in_turn(origin: vec3f, direction: vec3f, far: f32, any: bool) -> Nearest {
     var first = Nearest(far, 0u, 0u, 0u, 0.0, 0.0, false);
     let count = single_count();
@@ -94,7 +94,7 @@ fn nearest_in_turn(origin: vec3f, direction: vec3f, far: f32, any: bool) -> Near
     return first;
 }
 
-// The same with what is there.
+// `nearest`, with the surface data there.
 fn intersect(origin: vec3f, direction: vec3f, far: f32) -> Hit {
     return describe(nearest(origin, direction, far, false), origin, direction, far);
 }
@@ -133,7 +133,7 @@ fn intersect_shape(surface: u32, origin: vec3f, direction: vec3f, far: f32) -> F
     if is_shape(record.kind, SURFACE_DISTANCES) {
         return intersect_distances(record.distances, o, d, far);
     }
-    // Meshes are met by the BVH alone.
+    // Meshes are in the BVH alone.
     return MISSED;
 }
 

@@ -1,4 +1,4 @@
-// What lies behind the scene of a path: sky_value beside sky_adjoint.
+// The background of a path-traced scene: sky_value beside sky_adjoint.
 
 #import bind/parameters
 #import bind/scene

@@ -1,5 +1,5 @@
-// How a surface's point moves in the world with its texture coordinates: the tangents that anisotropic BSDFs and normal maps
-// are aligned with.
+// Derivatives of a surface's point by its texture coordinates: the tangents that anisotropic BSDFs and normal maps are
+// aligned with.
 
 #import bind/bvh
 #import transport/rays/camera
@@ -28,7 +28,7 @@ fn tangents(hit: Hit) -> Frame {
     return Frame(axis, cross(n, axis));
 }
 
-// The part of the derivative by u across the shading normal; zero where that is none, so that it tells no direction.
+// The part of the derivative by u perpendicular to the shading normal; zero where rounding leaves it no direction.
 fn across_normal(dp_du: vec3f, n: vec3f) -> vec3f {
     let across = dp_du - n * dot(n, dp_du);
     return select(across, vec3f(0.0), dot(across, across) <= 1.1920929e-7 * dot(dp_du, dp_du));
@@ -79,7 +79,7 @@ fn local_derivatives(kind: u32, part: u32, p: vec3f) -> Derivatives {
     return Derivatives(vec3f(2.0, 0.0, 0.0), vec3f(0.0, 2.0, 0.0));
 }
 
-// Those of a triangle, from its corners' coordinates; its edges where these are on a line.
+// The derivatives on a triangle, from the texture coordinates of its corners; its edges where these are collinear.
 fn triangle_derivatives(place: u32) -> Derivatives {
     let block = place / 4u;
     let lane = place % 4u;
@@ -99,8 +99,8 @@ fn triangle_derivatives(place: u32) -> Derivatives {
 
 #ifdef MOVES
 
-// How a surface changes from point to point: the derivatives by moving over it. The columns of matrices are the rows of
-// Rust: times a derivative they give that by the point.
+// Derivatives of quantities of a surface by moving over it. The columns of matrices are the rows of Rust: a matrix times the
+// derivative by the quantity gives that by the point.
 struct SurfaceSlopes {
     // Of the shading normal.
     normal: mat3x3f,
@@ -171,7 +171,7 @@ fn slopes(hit: Hit) -> SurfaceSlopes {
     return SurfaceSlopes(normal, inwards * tangent * outwards, inwards * u, inwards * v);
 }
 
-// Those of a triangle, on which texture coordinates and the sum of the corners' normals are linear.
+// The slopes on a triangle, where texture coordinates and the sum of the corners' normals are linear.
 fn triangle_slopes(hit: Hit) -> SurfaceSlopes {
     let block = hit.primitive / 4u;
     let lane = hit.primitive % 4u;
@@ -184,7 +184,7 @@ fn triangle_slopes(hit: Hit) -> SurfaceSlopes {
     if square == 0.0 {
         return SurfaceSlopes(mat3x3f(), mat3x3f(), vec3f(0.0), vec3f(0.0));
     }
-    // The shares of b and of c grow along these.
+    // Gradients of the barycentric weights of b and of c.
     let to_b = cross(ac, face) / square;
     let to_c = cross(face, ab) / square;
     let first = corners.uv_ab.zw - corners.uv_ab.xy;

@@ -9,7 +9,7 @@
 
 // The texels around a point of a texture, with linear weights.
 struct TextureStencil {
-    // The parameter that holds the texels, and the numbers of a texel: one or three.
+    // The parameter that holds the texels, and the channels of a texel: one or three.
     slot: u32,
     channels: u32,
     // Texels with a weight: one, four or eight.
@@ -23,7 +23,7 @@ struct TextureStencil {
 #endif
 }
 
-// The first value of a texture.
+// The stencil of a texture's first value alone.
 fn texture_stencil_first(record: Texture) -> TextureStencil {
     var at: TextureStencil;
     at.slot = record.slot;
@@ -33,8 +33,8 @@ fn texture_stencil_first(record: Texture) -> TextureStencil {
     return at;
 }
 
-// The texels at `uv`, of what is looked up by these alone: of a constant, of a checkerboard with squares of edge 1/2, or of an image whose first row lies at
-// v = 0.
+// The texels at `uv` of a texture that depends on `uv` alone: a constant, a checkerboard with squares of edge 1/2, or an
+// image whose first row lies at v = 0.
 fn texture_stencil(record: Texture, uv: vec2f) -> TextureStencil {
     var at = texture_stencil_first(record);
     if record.kind == TEXTURE_CONSTANT {
@@ -68,7 +68,7 @@ fn stencil(index: u32, point: SurfacePoint) -> TextureStencil {
 
 #ifdef ATTRIBUTES
 
-// The values of the vertices or of the face around a point of a mesh, times the texture's factor.
+// The stencil of a mesh's vertex or face values at a point, times the texture's factor.
 fn attribute_stencil(record: Texture, point: SurfacePoint) -> TextureStencil {
     var at = texture_stencil_first(record);
     let scale = record.to_uv[0].x;
@@ -118,7 +118,7 @@ struct TextureSlopes {
     by_v: TextureStencil,
 }
 
-// The stencils of a texture's derivatives: with their weights in place of its own. What is not bilinear counts as
+// The stencils of a texture's derivatives: the same texels with other weights. Lookups that are not bilinear count as
 // constant.
 fn texture_slopes(record: Texture, uv: vec2f) -> TextureSlopes {
     var at = texture_stencil(record, uv);
@@ -143,7 +143,7 @@ fn texture_slopes(record: Texture, uv: vec2f) -> TextureSlopes {
 
 #ifdef MOVES
 
-// The derivatives by the texture coordinates, from those by what a texture has there: of bitmaps alone, others have no slopes.
+// The derivatives by the texture coordinates, from `d` by the texture's value there. Only bitmaps have slopes.
 fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
     let record = texture_record(index);
     if !BITMAPS || record.kind != TEXTURE_BITMAP {
@@ -189,7 +189,7 @@ fn image_row(record: Texture, y: f32) -> u32 {
 // The value at a stencil. One channel is repeated.
 fn texture_eval(at: TextureStencil) -> vec3f {
 #ifdef MOVES
-    // In a loop, which compilers write out once: what follows points that move looks up much.
+    // A loop, so that compilers write the lookup out once: shaders with points that move have many lookups.
     var sum = vec3f(0.0);
     for (var k = 0u; k < min(at.count, 4u); k++) {
         sum += stencil_texel(at, at.texels[k]) * at.weights[k];

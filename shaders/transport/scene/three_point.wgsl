@@ -1,5 +1,5 @@
-// Scattering in three-point form: the derivatives of the light that goes from one point by a second to a third, by the motion
-// of all three (docs/method.md, section 21).
+// Scattering in three-point form: the derivatives of the light that goes from one point via a second to a third, by the
+// motion of all three (docs/method.md, section 21).
 
 #import common/math
 #import transport/scene/beam
@@ -14,30 +14,30 @@
 #ifdef REPLAY
 #ifdef TRAILS
 
-// What a path goes to from a surface: a direction that stands still, of what is far away; a point of a surface, drawn there or met
-// by a ray, by area; or the place of a light without extent, whose tangent and normal are the axes of its beam.
+// Kinds of the third point: none but a fixed direction, of what is far away; a point of a surface, sampled there or met by a
+// ray, by area; or a point-like light, whose tangent and normal are the axes of its beam.
 const ONWARDS_DIRECTION: u32 = 0u;
 const ONWARDS_SURFACE: u32 = 1u;
 const ONWARDS_POINT: u32 = 2u;
 
-// A path's way over a surface.
+// A scattering at a surface, with the points before and after it.
 struct ThreePoints {
-    // The derivatives that the value leaves here.
+    // The derivatives by way of the BSDF's value here.
     slopes: ValueSlopes,
-    // The direction that it goes on in.
+    // The direction in which the path goes on.
     outgoing: vec3f,
     here: Anchor,
-    // Where it comes from; unless `follows`, from the camera of this sensor.
+    // The point before, if the path `follows` one; else it comes from the camera of this sensor.
     before: Anchor,
     follows: bool,
     sensor: u32,
     after: Anchor,
     onwards: u32,
-    // The light without extent that it goes to.
+    // The index of the point-like light.
     light: u32,
 }
 
-// Derivatives by both local directions of a surface's value, and by the texture coordinates.
+// Derivatives of a BSDF's value by both local directions, and by the texture coordinates.
 struct ValueSlopes {
     by: Gradients,
     by_uv: vec2f,
@@ -92,7 +92,7 @@ fn value_slopes(at: Interaction, wo: vec3f, d: vec3f) -> ValueSlopes {
     return sum;
 }
 
-// The derivatives by the texture coordinates by way of the factors of a leaf's weight, from `d` by that.
+// The derivatives by the texture coordinates through the factors of a leaf's weight, from `d` by the weight.
 fn weight_slopes(leaf: Leaf, point: SurfacePoint, d: f32) -> vec2f {
     var sum = vec2f(0.0);
     for (var i = 0u; i < leaf.factors; i++) {
@@ -113,7 +113,7 @@ fn three_points_is_wanted(points: ThreePoints) -> bool {
     return points.onwards != ONWARDS_DIRECTION && anchor_is_wanted(points.after, points.sensor);
 }
 
-// Sends the derivatives by the three points, from `d` by the logarithm of what goes over the surface.
+// Sends the derivatives by the three points, from `d` by the logarithm of the light that is scattered.
 fn three_points_adjoint(points: ThreePoints, d: vec3f) {
     if !three_points_is_wanted(points) {
         return;
@@ -152,7 +152,7 @@ fn three_points_adjoint(points: ThreePoints, d: vec3f) {
     by_here.by_uv = points.slopes.by_uv;
     by_here.by_tangent = by_across - n * upwards;
     by_here.by_normal = by_n - (by_across * height + here.along * upwards);
-    // The density by area, and the beam.
+    // The factor of the third point: the density by area, or the light's beam.
     let all = d.x + d.y + d.z;
     var by_third = no_changes();
     if points.onwards == ONWARDS_POINT {
@@ -177,7 +177,7 @@ fn three_points_adjoint(points: ThreePoints, d: vec3f) {
     } else {
         by_ray = -by_before;
     }
-    // In a loop, which compilers write out once.
+    // A loop, so that compilers write its code out once.
     for (var part = 0u; part < 3u; part++) {
         var anchor = here;
         var by_point = by_p;

@@ -1,4 +1,4 @@
-// Points of meshes whose vertices, or the normals there, follow parameters: the derivatives by these (docs/method.md, section 21).
+// Derivatives by vertices of meshes, and by the normals there, that are parameters (docs/method.md, section 21).
 
 #import bind/bvh
 #import bind/parameters
@@ -10,7 +10,8 @@
 #ifdef REPLAY
 #ifdef MOTIONS
 
-// Derivatives by up to three parts of parameters, of one or three entries each from the first one on; NONE for none.
+// Derivatives by up to three ranges of parameters' entries: the parameter (NONE for none), the first entry, the number of
+// entries (one or three), and the derivatives.
 struct Sent {
     slots: vec3u,
     first: vec3u,
@@ -18,7 +19,7 @@ struct Sent {
     d: array<vec3f, 3>,
 }
 
-// The derivatives by what three vertices have in this parameter, three entries each.
+// Derivatives by a parameter's values at three vertices, three entries each.
 fn vertices_sent(vertices: vec3u, slot: u32, d: array<vec3f, 3>) -> Sent {
     return Sent(vec3u(slot), 3u * vertices, vec3u(3u), d);
 }
@@ -31,12 +32,12 @@ fn triangle_of(hit: Hit) -> u32 {
     return block_triangles(hit.primitive / 4u)[hit.primitive % 4u];
 }
 
-// The shares of a point in the corners of its triangle.
+// The barycentric weights of a point in its triangle.
 fn shares_of(hit: Hit) -> vec3f {
     return vec3f(1.0 - hit.point.weights.x - hit.point.weights.y, hit.point.weights);
 }
 
-// The mean of the normals of a triangle's corners at a point, on the side of the normals.
+// The normal interpolated between a triangle's corners at a point, before normalisation, on the side of the surface's normal.
 fn mean_normal(hit: Hit) -> vec3f {
     let normals = corner_record(triangle_of(hit)).normals;
     let shares = shares_of(hit);
@@ -44,8 +45,8 @@ fn mean_normal(hit: Hit) -> vec3f {
     return mean * surface_record(hit.surface).side;
 }
 
-// The derivative by the sum of the corners' normals, each times its share, from that by the shading normal; zero where they cancel
-// out, and the face's own normal is taken.
+// The derivative by the interpolated corner normals' sum, from that by the shading normal; zero where they cancel out, and
+// the face's own normal is taken.
 fn mean_normal_adjoint(hit: Hit, by_normal: vec3f) -> vec3f {
     let mean = mean_normal(hit);
     let square = dot(mean, mean);
@@ -64,7 +65,7 @@ fn turned_normal_adjoint(hit: Hit, slot: u32, by_normal: vec3f) -> Sent {
     return vertices_sent(corner_vertices(triangle_of(hit)), slot, d);
 }
 
-// Where a vertex is.
+// The position of a vertex.
 fn vertices_position(motion: Motion, vertex: u32) -> vec3f {
     let first = parameter_first(motion.vertices);
     if motion.relief == NONE {
@@ -78,8 +79,9 @@ fn vertices_position(motion: Motion, vertex: u32) -> vec3f {
     return displaced.rest + displaced.along * height;
 }
 
-// The derivatives by the vertices of a triangle, from those by a point that follows them and by what changes there. Where the mesh
-// is smooth, the normals of its vertices follow from the faces around them, to whose vertices derivatives are sent.
+// The derivatives by the vertices of a triangle, from those by a point that follows them and by the quantities of the surface
+// there. Where the mesh is smooth, the normals of its vertices follow from the faces around them, to whose vertices
+// derivatives are sent.
 fn moved_triangle_adjoint(motion: Motion, hit: Hit, by_p: vec3f, by: Changes) -> Sent {
     let triangle = triangle_of(hit);
     let vertices = corner_vertices(triangle);
@@ -106,7 +108,7 @@ fn moved_triangle_adjoint(motion: Motion, hit: Hit, by_p: vec3f, by: Changes) ->
     if flat_face {
         by_face += direction_adjoint(face * longer, longer * side, by.by_normal);
     }
-    // The derivative by u is a mean of the edges.
+    // The derivative by u is a linear combination of the edges.
     let corners = corner_record(triangle);
     let first = corners.uv_ab.zw - corners.uv_ab.xy;
     let second = corners.uv_c - corners.uv_ab.xy;

@@ -12,21 +12,21 @@ const MAX_WEIGHT: f32 = 0.99;
 // Weights below this are left out, so that a splat reaches finitely far.
 const MIN_WEIGHT: f32 = 1.0 / 255.0;
 
-// A pixel through which less light comes is finished.
+// A pixel of less transmittance is finished.
 const MIN_TRANSMITTANCE: f32 = 1.0 / 255.0;
 
-// What a pixel has seen so far.
+// The blend of a pixel so far.
 struct PixelState {
     transmittance: f32,
     color: vec3f,
 }
 
-// Before the first splat.
+// The state before the first splat.
 fn begin() -> PixelState {
     return PixelState(1.0, vec3f(0.0));
 }
 
-// Blends a splat behind what is there.
+// Blends a splat behind those blended before.
 fn blend(state: ptr<function, PixelState>, weight: f32, color: vec3f) {
     (*state).color += (*state).transmittance * weight * color;
     (*state).transmittance *= 1.0 - weight;
@@ -43,7 +43,8 @@ fn over(state: PixelState, background: vec3f) -> vec3f {
     return state.color + state.transmittance * background;
 }
 
-// Derivatives of the loss by the state between two turns of the loop; that by the colour is the same before every turn.
+// Derivatives of the loss by the state between two iterations of the loop; that by the colour is the same before each of
+// them.
 struct StateAdjoint {
     transmittance: f32,
     color: vec3f,
@@ -59,7 +60,7 @@ struct BlendAdjoint {
     by_color: vec3f,
 }
 
-// `blend` backwards: from the state's derivatives after the blend to those before it.
+// `blend` backwards: from the state's derivatives after the blend to those before it. `before` is the transmittance before.
 fn blend_adjoint(after: ptr<function, StateAdjoint>, before: f32, weight: f32, color: vec3f) -> BlendAdjoint {
     let gain = dot((*after).color, color) - (*after).transmittance;
     (*after).transmittance += weight * gain;
@@ -102,7 +103,7 @@ fn gather(first: u32, end: u32, pixel: vec2f) -> Gathered {
     return Gathered(state, end - first);
 }
 
-// One turn of the replay: undoes a splat and returns the derivatives by it; zeros if it was not blended.
+// One iteration of the replay: undoes a splat and returns the derivatives by it; zeros if it was not blended.
 fn replay_one(
     splat: Splat,
     pixel: vec2f,

@@ -13,7 +13,7 @@ struct Parameters {
     opacity: f32,
 }
 
-// Derivatives of the loss by a splat.
+// Derivatives of the loss by a splat's shape in pixels, opacity and colour.
 struct SplatAdjoint {
     center: vec2f,
     conic: vec3f,
@@ -89,9 +89,10 @@ fn splat_zero() -> SplatAdjoint {
     return SplatAdjoint(vec2f(0.0), vec3f(0.0), 0.0, vec3f(0.0));
 }
 
-// Pixels from a splat's centre to the sides of the box in which its weight is not left out; negative if it is nowhere.
+// Half the width and height in pixels of the box outside of which a splat's weight is below 1/255; negative if it is
+// everywhere.
 fn reach(of_splat: Parameters, side: f32) -> vec2f {
-    // In pixels, for what rounding makes of a weight at the very edge.
+    // A margin in pixels for the rounding of weights at the very edge.
     let slack = 0.01;
     let share = of_splat.opacity * 255.0;
     if !(share > 1.0 && is_finite(share)) {

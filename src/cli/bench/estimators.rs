@@ -82,7 +82,7 @@ impl Compared {
     }
 }
 
-/// What is compared where nothing else is said: at the collisions of free flight in a scene, whose media may be of any kind.
+/// The estimators compared by default for a scene file: path replay only with free flight, which works in media of any kind.
 const OF_SCENES: [Compared; 5] = [
     Compared::Prb,
     Compared::Ad,
@@ -107,7 +107,7 @@ struct Row {
     processor_ms: [f64; 2],
     /// Contributions gathered per path, about one per collision.
     contributions: f64,
-    /// Bytes of the recorded tape, and of all other arrays: parameters, gradients, their sums, images.
+    /// Bytes of the recorded tape, and of all other arrays: parameters, gradients, their accumulators, images.
     tape_bytes: u64,
     other_bytes: u64,
     gradients: Vec<Moments>,
@@ -132,7 +132,7 @@ struct Figures {
     rows: Vec<Row>,
 }
 
-/// Sums over runs: of each entry and its square; and the gradient's sum of every run.
+/// Sums over runs of each entry and of its square, and for each run the sum of the gradient's entries.
 #[derive(Default)]
 struct Sums {
     entries: Vec<[f64; 2]>,
@@ -179,7 +179,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The smoke, or the scene of a file, its first sensor, with the estimator and the longest paths of a setting.
+/// The smoke, or the scene of `args.file` seen by its first sensor, with the estimator and `max_depth` of `setting`.
 fn prepare(args: &BenchArgs, setting: Setting) -> anyhow::Result<(Resident, ParamSet, Batch)> {
     let Some(path) = &args.file else {
         let (resident, params, mut batches) = volume::prepare(args, setting)?;
@@ -198,7 +198,7 @@ fn of_scene(args: &BenchArgs, path: &Path, setting: Setting) -> anyhow::Result<(
     } else if setting.gradient != Gradient::FreeFlight {
         bail!("prb_drt and prb_paired differentiate media, which its integrator walks past; leave them out of --only");
     }
-    // The others hold the points of paths.
+    // Only path replay moves the points of a path with the parameters; other estimators hold them fixed.
     integrator.attached &= setting.estimator == Estimator::PathReplay;
     integrator.inverted = integrator.inverted.filter(|_| integrator.attached);
     let (mut resident, mut params) = Resident::new(&scene)?;
@@ -287,7 +287,7 @@ fn measure(
 struct Time {
     primal: f64,
     adjoint: f64,
-    /// Of either pass, all threads together.
+    /// Processor time of the primal and of the adjoint pass, all threads together.
     processor: [f64; 2],
 }
 

@@ -20,7 +20,7 @@ impl Memory {
         }
     }
 
-    /// Copy bandwidth: bytes read plus bytes written per second, the most of some copies.
+    /// Copy bandwidth: bytes read plus bytes written per second, in the fastest of `copies` copies.
     pub(super) fn bandwidth(&mut self, copies: usize) -> f64 {
         let copy = |_| {
             let start = Instant::now();

@@ -285,7 +285,7 @@ struct Timing {
     loss: f64,
     adjoint: f64,
     step: f64,
-    /// Of all threads together, whatever else the machine does; 0 where the system does not tell.
+    /// Processor time of all threads together, independent of other load; 0 where the system does not report it.
     processor: f64,
     rays: u64,
     samples: u64,
@@ -451,7 +451,7 @@ fn iterate(
     })
 }
 
-/// Processor time since then in milliseconds; 0 where the system does not tell.
+/// Processor time since `begun` in milliseconds; 0 where the system does not report it.
 fn milliseconds_since(begun: Option<f64>) -> f64 {
     let taken = processor_seconds().zip(begun).map(|(now, begun)| now - begun);
     taken.unwrap_or(0.0) * 1e3

@@ -45,22 +45,22 @@ struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     step_ms: Option<f64>,
     first_iteration_ms: f64,
-    /// Of an iteration, all threads together.
+    /// Processor time of an iteration, all threads together.
     processor_ms: f64,
     /// Paths (or rays through a field) per second of the whole iteration: those of the primal pass and those that the
     /// adjoint pass replays, each counted once.
     paths_per_second: f64,
     peak_rss_mib: Option<u64>,
     device_mib: u64,
-    /// Of a GPU's kernels, by name, where they are asked for.
+    /// Figures of a GPU's kernels by name, with `--kernels`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     kernels: BTreeMap<String, KernelFigures>,
-    /// By parameter path.
+    /// Noise of the gradients by parameter path, with `--noise`.
     #[serde(flatten)]
     noise: BTreeMap<String, Noise>,
 }
 
-/// What a kernel takes of an iteration, by the clock of the GPU: means.
+/// Mean number of dispatches and mean time of a kernel per iteration, by the GPU's clock.
 #[derive(Debug, Serialize)]
 struct KernelFigures {
     dispatches: f64,
@@ -110,7 +110,7 @@ pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
     };
     let mut device = args.device.open()?;
     if args.kernels {
-        // Refused before anything is rendered; it begins anew where iterations are timed.
+        // An error before rendering if kernels cannot be timed; the clock is reset when the timed iterations begin.
         device.time_kernels()?;
     }
     device.load(resident, params, ADAM)?;
@@ -158,7 +158,7 @@ pub(super) fn run(args: &BenchArgs, path: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What kernels took of each of so many iterations.
+/// Dispatches and time of each kernel, divided by the number of iterations.
 fn kernels(device: &mut dyn Device, iterations: usize) -> anyhow::Result<BTreeMap<String, KernelFigures>> {
     let each = |KernelTime { kernel, dispatches, ms }| {
         let [dispatches, ms] = [f64::from(dispatches), ms].map(|all| all / iterations as f64);

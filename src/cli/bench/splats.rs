@@ -1,5 +1,5 @@
 //! Benchmark of pictures of splats: an iteration of `scenes/splats.json` with other numbers of splats and pixels, beside
-//! the least that it can take, and how its time follows the number of splats.
+//! lower bounds of its time, and how its time follows the number of splats.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::transport::splats::splat::{Parameters, Splat, reach};
 
 const SCENE: &str = include_str!("../../../scenes/splats.json");
 
-/// Iterations of a block, before which two are not timed, and after which it is measured what the machine gives at the moment.
+/// Timed iterations of a block. [`UNTIMED`] ones precede them, and the machine's rates are measured after them.
 const BLOCK: u32 = 5;
 const UNTIMED: usize = 2;
 /// The reference of the loss.
@@ -30,7 +30,7 @@ const REFERENCE: [f32; 3] = [0.5; 3];
 /// Edge of a tile in pixels.
 const TILE: f32 = 16.0;
 
-/// Numbers of a splat: values, of which each has a gradient and two moments.
+/// Values of a splat; each has a gradient and two moments.
 const NUMBERS: u64 = 9;
 
 #[derive(Debug, Serialize)]
@@ -38,24 +38,24 @@ struct Figures {
     image: u32,
     threads: usize,
     rows: Vec<Row>,
-    /// How well the time of the passes is a line over the number of splats, and over that of pairs of a tile and
-    /// a splat; none for fewer than three rows.
+    /// R² of a line fitted to the passes' time over the number of splats, and over that of pairs of a tile and a splat;
+    /// None for fewer than three rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     r2_of_splats: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     r2_of_pairs: Option<f64>,
 }
 
-/// A number of splats; times are medians, but for the fastest iteration.
+/// The figures for one number of splats; times are medians, but for the fastest iteration.
 #[derive(Debug, Serialize)]
 struct Row {
     splats: u32,
     /// Pairs of a tile and a splat whose box reaches it, and of a pixel and a splat that is blended there.
     tile_pairs: u64,
     pixel_pairs: u64,
-    /// Of one core while all are at work, in vectors.
+    /// Nanoseconds of one core for an exponential, vectorised, while all cores are at work.
     exponential_ns: f64,
-    /// Likewise all that a pair of a pixel and a splat takes in both passes, its two exponentials among it.
+    /// Likewise for all arithmetic of a pair of a pixel and a splat in both passes, including its two exponentials.
     pair_ns: f64,
     memory_gb_per_second: f64,
     iteration_ms: f64,
@@ -63,15 +63,15 @@ struct Row {
     /// Primal, loss and adjoint.
     passes_ms: f64,
     step_ms: f64,
-    /// Lower bounds: of the exponentials, of all arithmetic of pairs, and of the bytes that come from memory and go there, of
-    /// passes that are taken one after the other.
+    /// Lower bounds for passes one after the other: by the exponentials, by all arithmetic of pairs, and by the bytes that
+    /// are read from and written to memory.
     exponentials_ms: f64,
     arithmetic_ms: f64,
     bytes_ms: f64,
-    /// Exponentials and bytes of one visit of each tile.
+    /// Lower bound by exponentials and bytes if both passes share one visit of each tile.
     visit_ms: f64,
-    /// An iteration over exponentials and bytes, over arithmetic and bytes, and over those of one visit: medians over the blocks,
-    /// of each of which the iterations are compared with what the machine gave right after them.
+    /// An iteration's time over exponentials and bytes, over arithmetic and bytes, and over `visit_ms`: medians over blocks of
+    /// iterations, each compared with the machine's rates measured right after it.
     ratio_to_floor: f64,
     ratio_to_arithmetic: f64,
     ratio_to_visit: f64,
@@ -97,13 +97,13 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What is asked how much it gives.
+/// The device and the memory whose rates are measured.
 struct Machine {
     device: Cpu,
     memory: machine_peaks::Memory,
 }
 
-/// What the machine gives at a moment: nanoseconds of a core for an exponential and for a pair, and bytes a second.
+/// The machine's rates at a moment: nanoseconds of a core for an exponential and for a pair, and memory bytes a second.
 #[derive(Debug, Clone, Copy)]
 struct Rates {
     exponential_ns: f64,
@@ -111,8 +111,8 @@ struct Rates {
     bandwidth: f64,
 }
 
-/// Lower bounds in milliseconds: of exponentials, of all arithmetic of pairs, and of the bytes of passes that are taken one
-/// after the other; and exponentials and bytes of one visit of each tile.
+/// Lower bounds in milliseconds: of exponentials, of all arithmetic of pairs, and of the bytes of passes one after the
+/// other; and exponentials and bytes if both passes share one visit of each tile.
 #[derive(Debug, Clone, Copy)]
 struct Floor {
     exponentials: f64,
@@ -141,12 +141,12 @@ impl Machine {
 }
 
 impl Rates {
-    /// Of an iteration with these pairs of tiles and of pixels.
+    /// The lower bounds of an iteration with these numbers of tile pairs and pixel pairs.
     fn floor(self, (splats, image): (u32, u32), [tile_pairs, pixel_pairs]: [u64; 2]) -> Floor {
         let threads = rayon::current_num_threads() as f64;
         let of_pairs = |ns: f64| pixel_pairs as f64 * ns * 1e-6 / threads;
         let of_bytes = |bytes: u64| bytes as f64 / self.bandwidth * 1e3;
-        // A weight takes an exponential in either pass.
+        // A splat's weight at a pixel takes one exponential in each of the two passes.
         let exponentials = 2.0 * of_pairs(self.exponential_ns);
         Floor {
             exponentials,
@@ -167,7 +167,7 @@ fn scene(splats: u32, image: u32) -> anyhow::Result<Scene> {
     scene::parse(&text.to_string(), Path::new("bench")).map_err(|mistakes| anyhow::anyhow!("{mistakes}"))
 }
 
-/// Iterations on a number of splats, beside what the machine gives.
+/// Times blocks of iterations on `splats` splats, and measures the machine's rates after each block.
 fn measure(args: &BenchArgs, machine: &mut Machine, splats: u32, image: u32) -> anyhow::Result<Row> {
     let (mut resident, mut params) = Resident::new(&scene(splats, image)?)?;
     params.parameters.iter_mut().for_each(|p| _ = p.project());
@@ -206,7 +206,7 @@ fn measure(args: &BenchArgs, machine: &mut Machine, splats: u32, image: u32) -> 
     Ok(row(splats, image, pairs, &blocks))
 }
 
-/// What blocks of iterations and the machine's rates after each of them come to.
+/// The figures of blocks of iterations, each with the machine's rates after it.
 fn row(splats: u32, image: u32, pairs: [u64; 2], blocks: &[(Vec<Timing>, Rates)]) -> Row {
     let [tile_pairs, pixel_pairs] = pairs;
     let all = || blocks.iter().flat_map(|(timings, _)| timings);
@@ -251,7 +251,7 @@ fn pairs(splats: impl Iterator<Item = Parameters<f32>>, image: usize) -> [u64; 2
             continue;
         };
         let splat = Splat::project(&of, image as f32);
-        // The pixels from the first to the end whose centres are in the box.
+        // Range of the pixels whose centres are in the box: the first, and one past the last.
         let range = |axis: usize| {
             let [center, last] = [splat.center[axis] - 0.5, image as f32];
             let first = (center - reach[axis]).ceil().clamp(0.0, last);
@@ -277,20 +277,21 @@ fn pairs(splats: impl Iterator<Item = Parameters<f32>>, image: usize) -> [u64; 2
     [tiles, pixels]
 }
 
-/// Bytes that an iteration moves whose passes are taken one after the other: the step reads and writes values, gradients and two moments, and gradients are
-/// written before; the image is written, and read by loss and adjoint; the adjoint image is written and read; lists are
-/// written, and read by both passes.
+/// Bytes that an iteration moves if its passes run one after the other: the step reads and writes values, gradients and two
+/// moments; gradients are written before; the image is written, and read by loss and adjoint; the adjoint image is written and
+/// read; lists are written, and read by both passes.
 fn bytes(splats: u32, image: u32, tile_pairs: u64) -> u64 {
     let pixels = u64::from(image) * u64::from(image);
     u64::from(splats) * NUMBERS * 4 * (4 + 4 + 1) + pixels * (3 * 16 + 2 * 12) + tile_pairs * 3 * 4
 }
 
-/// [`bytes`] of one visit of each tile: image and adjoint image stay in the cache, and lists are written and read once.
+/// [`bytes`] if both passes share one visit of each tile: image and adjoint image stay in the cache, and lists are
+/// written and read once.
 fn bytes_of_visits(splats: u32, tile_pairs: u64) -> u64 {
     u64::from(splats) * NUMBERS * 4 * (4 + 4 + 1) + tile_pairs * 2 * 4
 }
 
-/// Nanoseconds of one core for an exponential: numbers that stay in the first cache.
+/// Nanoseconds of one core for an exponential, of numbers that stay in the L1 cache.
 fn exponential_ns(device: &Cpu) -> f64 {
     const VECTORS: usize = 256;
     const PASSES: usize = 20;
@@ -305,7 +306,7 @@ fn exponential_ns(device: &Cpu) -> f64 {
     fastest_ns(pass)
 }
 
-/// Nanoseconds of one of the things that `pass` does so many of, in the fastest of some passes.
+/// Nanoseconds per operation in the fastest of 40 calls of `pass`, which returns its number of operations.
 fn fastest_ns(mut pass: impl FnMut() -> u64) -> f64 {
     let time = |_| {
         let start = Instant::now();
@@ -315,7 +316,7 @@ fn fastest_ns(mut pass: impl FnMut() -> u64) -> f64 {
     (0..40).map(time).fold(f64::INFINITY, f64::min)
 }
 
-/// The coefficient of determination of the line of least squares through points.
+/// R², the coefficient of determination, of the least-squares line through points.
 fn r2(x: &[f64], y: &[f64]) -> f64 {
     let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
     let (mean_x, mean_y) = (mean(x), mean(y));
@@ -390,7 +391,7 @@ mod tests {
         let [tiles, pixels] = pairs([disc(0.99)].into_iter(), 64);
         assert_eq!(tiles, 16);
         assert!((pixels as f64 / area - 1.0).abs() < 0.02, "{pixels}, expected {area}");
-        // Three of them finish the pixels in their middle: the fourth is blended only around it.
+        // Three discs make the pixels in their middle opaque: the fourth is blended only around it.
         let [four, _] = [4, 1].map(|n| pairs((0..n).map(|_| disc(0.99)), 64)[1]);
         assert!(
             four > 3 * pixels && four < 4 * pixels,

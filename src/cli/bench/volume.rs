@@ -32,13 +32,13 @@ fn array(name: &str, kind: Kind, size: [usize; 3], channels: usize, value: f32, 
     }
 }
 
-/// The camera and emission of the smoke.
+/// Estimator, longest path, camera and emission of the smoke.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
     pub estimator: Estimator,
     pub gradient: Gradient,
     pub max_depth: u32,
-    /// From the smoke's centre, with glowing smoke: all paths are long and bright.
+    /// Whether the camera is at the smoke's centre and the smoke emits light: all paths are then long and bright.
     pub within: bool,
 }
 

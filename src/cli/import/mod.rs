@@ -85,7 +85,7 @@ impl ImportArgs {
         extension.is_some_and(|e| extensions.iter().any(|known| e.eq_ignore_ascii_case(known)))
     }
 
-    /// Refuses options that say nothing where this is imported.
+    /// Refuses options other than `used`, which have no meaning for the import of `what`.
     fn check_options(&self, what: &str, used: &[&str]) -> Result<()> {
         let given = [
             ("--splats", self.splats.is_some()),
@@ -108,7 +108,7 @@ impl ImportArgs {
     }
 }
 
-/// `--define`.
+/// Parses a value of `--define`.
 fn definition(text: &str) -> std::result::Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
@@ -116,7 +116,7 @@ fn definition(text: &str) -> std::result::Result<(String, String), String> {
     }
 }
 
-/// `--background`.
+/// The value of `--background`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BackgroundChoice {
     Color([f32; 3]),

@@ -37,7 +37,7 @@ const SHORTEST_EDGE: f32 = 0.5;
 pub(super) enum Behind {
     /// The colour that photographs are composited on.
     Color([f32; 3]),
-    /// A random colour for every ray.
+    /// A random colour for every pixel, another in each iteration.
     Random,
     /// An environment map that is optimised, too.
     Learned,

@@ -1,4 +1,4 @@
-//! Pictures to be written: what sensors see, with the channels beside it.
+//! Pictures to be written: the radiance at sensors, with further channels (AOVs, moments).
 
 use anyhow::Result;
 
@@ -9,14 +9,14 @@ use crate::output::images::Picture;
 use crate::resident::layout;
 use crate::scene::{AovKind, Channels, ColorSpace, Scene, Sensor};
 
-/// A picture to be written: the sensors that share it, side by side, and what it is called.
+/// A picture to be written: the sensors that share it, side by side, and its name.
 pub(super) struct Film<'a> {
     pub(super) name: &'a str,
     pub(super) sensors: Vec<usize>,
 }
 
 impl Film<'_> {
-    /// What the sensors see, and the channels that the scene asks for beside it; None if no sensor has a picture.
+    /// Renders the sensors, with the further channels that the scene asks for; None without a sensor.
     ///
     /// # Errors
     /// The device's.
@@ -39,7 +39,7 @@ impl Film<'_> {
             return Ok(None);
         };
         if *depth {
-            // One number is grey, and no light that would be coded.
+            // Depth is shown as grey, and is no light that would be sRGB-coded.
             picture.pixels.iter_mut().for_each(|p| *p = [p[0], p[0], p[0], p[3]]);
             picture.color_space = ColorSpace::Linear;
         }
@@ -55,7 +55,7 @@ impl Film<'_> {
         Ok(Some(picture))
     }
 
-    /// Radiance, or what is known of the first surfaces.
+    /// Renders radiance, or an AOV: a property of the first surface that a ray hits.
     fn channel(
         &self,
         aov: Option<AovKind>,
@@ -74,7 +74,8 @@ impl Film<'_> {
         Ok(Picture::joined(&parts))
     }
 
-    /// The mean of pictures of one sample a pixel, and the means of their tristimulus values and of the squares of those.
+    /// The mean of pictures of one sample a pixel, and the means of their tristimulus values and of the squares of these
+    /// values.
     fn with_moments(
         &self,
         name: &str,
@@ -117,11 +118,11 @@ impl Film<'_> {
     }
 }
 
-/// What the samples of a pixel sum to.
+/// Sums over the samples of a pixel.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     pixel: [f64; 4],
-    /// Of the tristimulus values, and of their squares.
+    /// Sums of the tristimulus values, and of their squares.
     moments: [[f64; 3]; 2],
 }
 
@@ -145,7 +146,7 @@ const RGB_TO_XYZ: [[f64; 3]; 3] = [
     [0.019334, 0.119193, 0.950227],
 ];
 
-/// The films of the chosen sensors: one each, or one of all of a batch that are chosen.
+/// The films of the chosen sensors: one for each, or one for a whole batch if all of its sensors are chosen.
 pub(super) fn films<'a>(scene: &'a Scene, chosen: &[usize]) -> Vec<Film<'a>> {
     let mut films: Vec<Film> = Vec::new();
     for &index in chosen {
@@ -167,7 +168,7 @@ pub(super) fn films<'a>(scene: &'a Scene, chosen: &[usize]) -> Vec<Film<'a>> {
     films
 }
 
-/// The code of a channel on the devices.
+/// The code of an AOV on the devices.
 fn aov_code(kind: AovKind) -> u32 {
     match kind {
         AovKind::Albedo => layout::aov::ALBEDO,

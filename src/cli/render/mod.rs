@@ -192,7 +192,7 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// `--scale`.
+/// Parses the value of `--scale`.
 fn scale_factor(text: &str) -> Result<f32, String> {
     match text.parse() {
         Ok(factor) if (0.01..=64.0).contains(&factor) => Ok(factor),
@@ -200,8 +200,8 @@ fn scale_factor(text: &str) -> Result<f32, String> {
     }
 }
 
-/// The records and parameters of a scene whose views are looked through enlarged. What is placed by a view's picture
-/// needs the view as it was `given`.
+/// The records and parameters of a scene, made with its sensors as `given`, since splats are placed by the picture of a
+/// sensor of that size; then the enlarged sensors take their place.
 fn resident_and_enlarged(scene: &mut Scene, given: Vec<Sensor>) -> Result<(Resident, ParamSet)> {
     let enlarged = std::mem::replace(&mut scene.sensors, given);
     let (mut resident, params) = Resident::new(scene)?;
@@ -210,7 +210,7 @@ fn resident_and_enlarged(scene: &mut Scene, given: Vec<Sensor>) -> Result<(Resid
     Ok((resident, params))
 }
 
-/// The same view with a factor on its pixels along each edge.
+/// Multiplies the pixels of a sensor along each edge by `factor`; its field of view stays.
 ///
 /// # Errors
 /// It would have more pixels than are possible.
@@ -250,7 +250,7 @@ fn choose(scene: &Scene, wanted: &str) -> Result<Vec<usize>> {
     match sensor_index(scene, wanted) {
         Err(_) if wanted == "all" => Ok((0..count).collect()),
         found => {
-            // An index stands for the whole film, a name for its sensor.
+            // An index selects the whole batch that its sensor belongs to, a name that sensor alone.
             let index = found?;
             let sensor = &scene.sensors[index];
             match &sensor.batch {

@@ -11,7 +11,7 @@ use crate::cli::extent::{Extent, upward};
 use crate::io::read_at_most;
 use crate::scene::{Scene, Sensor};
 
-/// Most bytes of a list of positions: a million and more.
+/// Largest file of camera positions, in bytes: it holds more than a million.
 const MAX_PATH_BYTES: u64 = 1 << 28;
 /// Largest elevation of a circle's camera, in radians.
 const STEEPEST: f32 = 1.2;

@@ -12,7 +12,7 @@ const TILE: u32 = 16;
 /// Pixels of a chunk, and the stride of chunks in image arrays (a tile at a view's border leaves places unused).
 pub(super) const CHUNK: usize = (TILE * TILE) as usize;
 
-/// The place in its chunk of a pixel of a tile of which `columns` and `rows` lie in the picture.
+/// The place in its chunk of a tile's pixel at `column` and `row`; `columns` × `rows` pixels of the tile lie in the picture.
 #[inline(always)]
 pub(super) fn place_in_tile(column: usize, row: usize, [columns, rows]: [usize; 2]) -> usize {
     let (edge, block) = (TILE as usize, BLOCK as usize);
@@ -23,7 +23,7 @@ pub(super) fn place_in_tile(column: usize, row: usize, [columns, rows]: [usize; 
     blocks * block * block + row % block * block + column % block
 }
 
-/// Where the pixel of a column and a row of a view is kept, counted from the view's first chunk.
+/// The index of a view's pixel in image arrays, counted from the view's first chunk.
 #[inline(always)]
 pub(super) fn place_in_view([x, y]: [u32; 2], [width, height]: [u32; 2]) -> usize {
     let [across, down] = [x / TILE, y / TILE];
@@ -85,8 +85,8 @@ impl Chunk {
         }
     }
 
-    /// The chunk in runs of so many pixels, of which each is told by its first one: in a run, places follow each other as
-    /// do indices in the batch and in the view.
+    /// The chunk in runs of consecutive pixels: an iterator over the first pixel of each run, and the length of all runs. Along a
+    /// run, place, index in the batch and index in the view each grow by one.
     #[inline(always)]
     pub(super) fn runs<'a>(self, sensors: &[SensorRecord], batch: &'a Batch, keys: Keys) -> (Pixels<'a>, usize) {
         let mut pixels = self.pixels(sensors, batch, keys);
@@ -121,11 +121,11 @@ pub(super) struct Pixels<'a> {
     width: u32,
     count: u32,
     place: u32,
-    /// From one place to the next.
+    /// Places from one pixel that is iterated over to the next.
     step: u32,
 }
 
-/// Edge of the blocks in which a whole tile is run through: those of a packet.
+/// Edge in pixels of the blocks in which a whole tile is traversed.
 const BLOCK: u32 = 8;
 
 impl Pixels<'_> {

@@ -20,7 +20,7 @@ use crate::transport::rays::pixel::{Pixel, linear_weight, random_backdrop};
 /// Marks a masked pixel in place of its transmittance.
 pub(super) const MASKED: f32 = -1.0;
 
-/// What was rendered last, and the derivative of its loss; in the order of the chunks of its batch.
+/// The image that was rendered last and its adjoint image, in the order of the chunks of its batch.
 #[derive(Debug, Default)]
 pub(super) struct Frame {
     batch: Batch,
@@ -53,13 +53,13 @@ impl Frame {
         &self.batch
     }
 
-    /// Takes note of what was rendered.
+    /// Remembers batch and keys of a render.
     pub(super) fn note(&mut self, pass: Pass) {
         self.batch.clone_from(pass.batch);
         self.keys = Some(pass.keys);
     }
 
-    /// Forgets what was rendered before a pass that leaves no image.
+    /// Drops image and adjoint image before a pass that leaves none.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -180,8 +180,8 @@ impl Frame {
         }
     }
 
-    /// The loss of images over their means, which it divides by: those of all pixels that are not masked. A mean of zero divides
-    /// by nothing.
+    /// The loss that divides image and reference by their means: sums over the pixels that are not masked, over the number of all
+    /// pixels. An image whose mean is zero is not divided.
     fn normalized(&self, inputs: &Inputs, batch: &Batch, keys: Keys) -> Loss {
         let chunks = chunks(&inputs.sensors, batch);
         let image = match &self.layout {
@@ -221,7 +221,7 @@ impl Frame {
         Loss::ScaledL2 { image, reference }
     }
 
-    /// Takes an adjoint image in the batch's order; masked pixels have none.
+    /// Sets the adjoint image from one in the batch's order; it stays zero at masked pixels.
     pub(super) fn set_adjoint(&mut self, sensors: &[SensorRecord], batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) {
         let (image, of_chunks) = match &mut self.layout {
             Layout::Tiles(tiles) => return tiles.set_adjoint(sensors, batch, keys, adjoint),
@@ -247,7 +247,7 @@ impl Frame {
     }
 }
 
-/// Planes whose numbers follow each other as the places of a chunk do.
+/// A plane for each colour channel, in the order of the places of a chunk.
 type Channels = [Plane<f32>; 3];
 
 /// The loss of a chunk, sixteen pixels at a time.
@@ -273,12 +273,12 @@ impl Kernel for CompareChunk<'_> {
         let (mut x, mut r) = ([Plane::of(0.0); 3], [Plane::of(0.0); 3]);
         let mut slopes = [Plane::of(0.0); 3];
         let masked = match self.chunk.runs(&self.inputs.sensors, self.batch, self.keys) {
-            // Compilers make vectors of runs whose length they know.
+            // Compilers vectorise loops whose length is a constant.
             (runs, RUN) => self.stage(runs, RUN, &mut x, &mut r),
             (runs, length) => self.stage(runs, length, &mut x, &mut r),
         };
         let (scale, image, out) = (self.scale, x.each_ref(), &mut slopes);
-        // A loop for each loss, so that none chooses a loss pixel by pixel.
+        // One loop for each loss, so that no loop branches on the loss for every pixel.
         let [value, square] = match self.loss {
             Loss::L1 => compared(Loss::L1, scale, image, &r, None, out),
             Loss::L2 => compared(Loss::L2, scale, image, &r, None, out),
@@ -332,7 +332,7 @@ pub(super) fn compared(
     [sum(&values), sum(&squares)]
 }
 
-/// The sum of a plane, lane by lane first. A loop of its own, of which compilers make vectors.
+/// The sum of a plane, first within each lane, then over lanes. It is a loop of its own so that compilers vectorise it.
 #[inline(always)]
 fn sum(plane: &Plane<f32>) -> f64 {
     let mut lanes = [0f64; WIDTH];
@@ -371,7 +371,7 @@ fn is_masked([_, _, _, transmittance]: [f32; 4]) -> bool {
 const RUN: usize = 8;
 
 impl CompareChunk<'_> {
-    /// Takes the channels of render and reference apart, and counts masked pixels.
+    /// Copies the channels of render and reference into planes, and counts masked pixels.
     #[inline(always)]
     fn stage(&self, runs: Runs, length: usize, x: &mut Channels, r: &mut Channels) -> u32 {
         let mut masked = 0;
@@ -401,14 +401,14 @@ impl CompareChunk<'_> {
         masked
     }
 
-    /// The references of a run of pixels, the first of which is given.
+    /// Writes the references of the run of pixels that begins with `first` into the planes `r`.
     #[inline(always)]
     fn reference(&self, first: Pixel, places: std::ops::Range<usize>, r: &mut Channels) {
         let sensor = &self.inputs.sensors[first.sensor as usize];
         let count = places.len();
         let begin = (sensor.first_pixel.wrapping_add(first.index)) as usize;
         let is_plain = sensor.first_pixel != NO_REFERENCE && sensor.backdrop == backdrop::OPAQUE;
-        // A loop for each kind of references, of which compilers make vectors.
+        // One loop for each kind of references, so that compilers vectorise it.
         match &self.inputs.references {
             Pixels::Float(data) if is_plain => {
                 let data = &data[begin..begin + count];
@@ -448,7 +448,7 @@ impl CompareChunk<'_> {
     }
 }
 
-/// A pixel's reference over its backdrop; black where there is none.
+/// A pixel's reference over its backdrop; black if the sensor has no reference.
 #[inline(always)]
 pub(super) fn reference(pixels: &Pixels, sensor: &SensorRecord, keys: Keys, pixel: Pixel) -> [f32; 3] {
     if sensor.first_pixel == NO_REFERENCE {

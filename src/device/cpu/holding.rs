@@ -1,6 +1,6 @@
-//! The entries of a parameter that each of several ranks steps. It alone keeps the optimiser's moments of these, in an array of
-//! all entries that takes memory for them alone; of their gradient it alone has the whole, but for what lies between the layers
-//! that it sums and the spans that it steps.
+//! Which entries of a parameter each of several ranks steps. Only that rank keeps the optimiser's moments of these entries: its
+//! array spans all entries, but occupies memory for its own alone. Only that rank has their full gradient, except for entries
+//! between the layers that it sums and the spans that it steps, whose gradient another rank sends.
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ use crate::resident::pages::give_back;
 #[derive(Debug, Clone)]
 pub(super) struct Holding {
     pub(super) cluster: Cluster,
-    /// For each rank the first entry whose gradient it sums; one more is the end.
+    /// For each rank the first entry whose gradient it sums; the last element is the number of entries.
     sums: Vec<usize>,
-    /// For each rank the first entry that it steps: where the next span begins.
+    /// For each rank the first entry that it steps: `sums`, rounded up to the beginning of a span.
     steps: Vec<usize>,
     /// For each block of entries whether the last step has changed it.
     pub(super) changed: Vec<u8>,
 }
 
 impl Holding {
-    /// Deals entries out; `sums` are for each rank the first whose gradient it sums, and their number.
+    /// Deals entries out; `sums` holds for each rank the first entry whose gradient it sums, and then the number of entries.
     pub(super) fn new(cluster: Cluster, sums: Vec<usize>) -> Self {
         let len = sums[cluster.size()];
         let steps = sums
@@ -63,7 +63,7 @@ impl Holding {
         self.layers(self.cluster.rank(), length)
     }
 
-    /// What each rank has found for `of` its layers, one after the other.
+    /// The results of all ranks concatenated: one number for each of `of(layers)`, such as bands of a rank's layers.
     pub(super) fn of_layers(&self, own: &[f64], length: usize, of: impl Fn(&Range<usize>) -> Range<usize>) -> Vec<f64> {
         self.concat(own, |rank| of(&self.layers(rank, length)).len())
     }
@@ -73,12 +73,12 @@ impl Holding {
         common(&self.sums(from), &self.steps(to))
     }
 
-    /// What each rank has found for its spans, span by span.
+    /// The results of all ranks concatenated: one number for each span.
     pub(super) fn of_spans(&self, own: &[f64]) -> Vec<f64> {
         self.concat(own, |rank| self.steps(rank).len().div_ceil(SPAN_ENTRIES))
     }
 
-    /// Brings to this rank what others have of a moment of the entries that it keeps next.
+    /// Exchanges a moment when entries are dealt out anew: this rank receives the entries that it steps under `next`.
     fn hand_over(&self, moment: &mut [f32], next: &Self) {
         let (rank, held, own) = (self.cluster.rank(), self.own(), next.own());
         let sent = |to| match to == rank {
@@ -93,7 +93,7 @@ impl Holding {
         }
     }
 
-    /// The first of what the ranks have found.
+    /// The smallest entry that any rank has found.
     pub(super) fn first(&self, found: Option<usize>) -> Option<usize> {
         let all = self.cluster.gather(&[found.map_or(u64::MAX, |entry| entry as u64)]);
         all.into_iter()
@@ -102,7 +102,7 @@ impl Holding {
             .map(|entry| entry as usize)
     }
 
-    /// What all ranks have, one after the other.
+    /// The arrays of all ranks concatenated; `length` gives that of each rank.
     pub(super) fn concat<T: Plain>(&self, own: &[T], length: impl Fn(usize) -> usize) -> Vec<T> {
         let lengths: Vec<usize> = (0..self.cluster.size()).map(length).collect();
         self.cluster.concat_lengths(own, &lengths).concat()
@@ -114,7 +114,7 @@ fn common(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
     begin..a.end.min(b.end).max(begin)
 }
 
-/// The blocks that have some of these entries.
+/// The blocks that contain any of these entries.
 pub(super) fn blocks(entries: &Range<usize>) -> Range<usize> {
     match entries.is_empty() {
         true => 0..0,
@@ -123,7 +123,7 @@ pub(super) fn blocks(entries: &Range<usize>) -> Range<usize> {
 }
 
 impl Updates {
-    /// Has each rank step other entries, of which it then keeps the moments. The gradient is zero.
+    /// Deals the entries out anew to ranks and moves their moments accordingly. The gradient must be zero.
     pub(super) fn deal(&mut self, index: usize, cluster: Cluster, sums: Vec<usize>) {
         if self.gradients[index].is_empty() {
             return;
@@ -153,7 +153,7 @@ impl Updates {
         }
     }
 
-    /// A moment; of one that ranks share, at rank 0 alone.
+    /// A moment; if ranks share the parameter, all of it at rank 0 and nothing elsewhere.
     pub(super) fn read_moment(&self, index: usize, moment: usize) -> Vec<f32> {
         let own = &self.moments[index][moment];
         match &self.holdings[index] {
@@ -162,7 +162,7 @@ impl Updates {
         }
     }
 
-    /// A gradient; of one that ranks share, at rank 0 alone.
+    /// A gradient; if ranks share the parameter, all of it at rank 0 and nothing elsewhere.
     pub(super) fn read_gradient(&self, index: usize) -> Vec<f32> {
         let gradient = &self.gradients[index];
         match &self.holdings[index] {
@@ -171,7 +171,7 @@ impl Updates {
         }
     }
 
-    /// Brings the gradients of entries that one rank sums and another steps to the latter.
+    /// Where one rank sums the gradient of an entry and another steps it, sends the gradient to the one that steps.
     pub(super) fn complete_gradients(&mut self) {
         let Self {
             gradients,
@@ -198,14 +198,14 @@ impl Updates {
         }
     }
 
-    /// For each block of entries whether the last step has changed it; nothing before the first, and of a parameter that
+    /// For each block of entries whether the last step has changed it; empty before the first step, and for a parameter that
     /// is not dealt out.
     pub(super) fn changed_blocks(&self, index: usize) -> &[u8] {
         self.holdings[index].as_ref().map_or(&[], |holding| &holding.changed)
     }
 }
 
-/// What all ranks have, one after the other, at rank 0; nothing at the others.
+/// The arrays of all ranks concatenated at rank 0; nothing at the others.
 fn to_leader(cluster: Cluster, own: &[f32]) -> Vec<f32> {
     let mut parts = vec![Vec::new(); cluster.size()];
     parts[0] = own.to_vec();

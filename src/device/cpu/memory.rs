@@ -3,7 +3,7 @@
 use crate::device::{DeviceError, Result};
 use crate::resident::pages::physical_bytes;
 
-/// Refuses what the machine could hold in no way, where the system tells how much that is.
+/// Refuses parameters that need more bytes than the machine's memory has, where the system tells its size.
 pub(super) fn check_fits(needed: u64) -> Result<()> {
     match physical_bytes() {
         Some(there) if needed > there => Err(too_large(needed, there)),

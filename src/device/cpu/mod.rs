@@ -1,6 +1,6 @@
 //! The CPU device: all cores, no driver. Work is cut by fixed sizes and summed in fixed orders, so that the number of
-//! threads changes no bit. Ranks of a job take the chunks that they own; what they find is put together in the order of the
-//! chunks, or in whole numbers, so that their number changes none either.
+//! threads changes no bit. Ranks of a job take the chunks that they own; their results are put together in the order of the
+//! chunks, or summed in whole numbers, so that the number of ranks changes no bit either.
 
 mod chunk;
 mod field;
@@ -43,11 +43,11 @@ use update::Updates;
 use vector::lanes::PowersOfTwo;
 use vector::level::Level;
 
-/// The part of the machine's memory that a tape may take, and the bytes where the system does not tell how much it has.
+/// A tape may take the machine's memory divided by `TAPE_SHARE`, or `TAPE_UNKNOWN` bytes where the system does not tell it.
 const TAPE_SHARE: u64 = 2;
 const TAPE_UNKNOWN: u64 = 4 << 30;
 
-/// All cores of the machine.
+/// The CPU device, on all cores of the machine.
 #[derive(Debug)]
 pub struct Cpu {
     info: DeviceInfo,
@@ -64,15 +64,15 @@ impl Default for Cpu {
 }
 
 impl Cpu {
-    /// 2ˣ of each of these numbers, between -126 and 127, on one thread at the device's vector level: the exponential of splats, for
-    /// measurements. Vectors beyond the shorter slice are left out.
+    /// 2ˣ of each of these numbers, between -126 and 127, on one thread at the device's vector level: the exponential of splats,
+    /// for measurements. Vectors beyond the shorter slice are left out.
     pub fn powers_of_two(&self, numbers: &[[f32; 16]], powers: &mut [[f32; 16]]) {
         self.inputs.level.run(PowersOfTwo { numbers, powers });
     }
 
     /// Blends splats in a tile that they cover and undoes them, on one thread at the device's vector level: the arithmetic of
-    /// a pair of a pixel and a splat, for measurements. Returns the number of pairs, and by how much a transmittance has
-    /// not come back to 1.
+    /// a pair of a pixel and a splat, for measurements. Returns the number of pairs, and the largest |T − 1| of a transmittance T
+    /// after the undoing.
     pub fn blend_pairs(&self, times: usize) -> (u64, f32) {
         let pairs = Pairs::new();
         let mut most = 0f32;
@@ -135,7 +135,7 @@ impl Cpu {
         self.inputs.level.name()
     }
 
-    /// Deals new grids of a field out to several ranks.
+    /// Shares the entries of a field's new grids out to the ranks.
     fn deal_evenly(&mut self) {
         if let Passes::Field(passes) = &mut self.passes {
             passes.deal_evenly(&self.inputs, &mut self.updates);
@@ -158,7 +158,7 @@ impl Cpu {
     }
 }
 
-/// Whether a loss compares each pixel by itself.
+/// Whether a pixel's loss depends on that pixel alone.
 fn compares_pixels(loss: Loss) -> bool {
     loss != Loss::NormalizedL2
 }
@@ -208,9 +208,9 @@ impl Device for Cpu {
             _ => chunks(&resident.sensors, batch).len() * CHUNK,
         };
         let pixel = match is_splats {
-            // One visit of a tile leaves no image.
+            // The fused pass keeps neither image nor adjoint image.
             true if compares_pixels(loss) => 0,
-            // Where each pixel ended is kept as well.
+            // The place in the list at which each pixel was finished is kept as well.
             true => 16 + 12 + 4,
             false => 16 + 12,
         };
@@ -348,8 +348,8 @@ impl Device for Cpu {
         Ok(stats)
     }
 
-    /// Splats are seen from the centres of pixels, whatever the number of samples; a loss that knows the mean of the picture has
-    /// to wait for it.
+    /// Splats are evaluated at the centres of pixels, whatever the number of samples; a loss that needs the mean of the picture
+    /// must wait for all of it.
     fn is_fused(&self, loss: Loss) -> bool {
         matches!(&self.passes, Passes::Splats(_)) && compares_pixels(loss)
     }

@@ -1,9 +1,9 @@
-//! Large arrays on large pages: rays in random order touch texels all over a grid, and every page that the processor
-//! has not looked up lately costs a walk through the page tables.
+//! Large arrays on large pages: rays in random order read texels all over a grid, and every access to a page that is not in
+//! the processor's TLB costs a walk through the page tables.
 
 use crate::resident::pages::{LARGE, advise};
 
-/// `len` zeros.
+/// An array of `len` zeros, on large pages if it is large.
 pub(super) fn zeros(len: usize) -> Vec<f32> {
     let array = vec![0.0; len];
     advise(&array);

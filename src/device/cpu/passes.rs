@@ -1,4 +1,4 @@
-//! What every pass is given, and the passes of each kind of transport.
+//! The inputs of every pass, and the passes of each kind of transport.
 
 use super::field::passes::FieldPasses;
 use super::light::passes::LightPasses;
@@ -13,18 +13,18 @@ use crate::resident::layout::{SceneRecord, SensorRecord};
 use crate::resident::references::Pixels;
 use crate::resident::{Resident, Transport};
 
-/// What passes read whatever the kind of transport.
+/// The inputs that passes of every kind of transport read.
 #[derive(Debug)]
 pub(super) struct Inputs {
     pub level: Level,
     /// The ranks that share the chunks of a pass.
     pub cluster: Cluster,
-    /// Bytes of the longest tape that there may be.
+    /// Most bytes that a tape may take.
     pub tape_limit: u64,
     pub scene: SceneRecord,
     pub sensors: Vec<SensorRecord>,
     pub references: Pixels,
-    /// Parameter of the radiance behind the scene.
+    /// Index of the parameter of the background's radiance.
     pub emitter: Option<usize>,
     pub params: ParamSet,
     /// Counts the chunks of a pass that renders.
@@ -32,7 +32,7 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Takes a scene apart into what is common and what belongs to one kind of transport.
+    /// Splits a scene into the inputs of all passes and the records of its kind of transport.
     pub(super) fn new(
         level: Level,
         tape_limit: u64,
@@ -54,7 +54,7 @@ impl Inputs {
         (inputs, resident.transport)
     }
 
-    /// The chunks of a pass begin, of which each rank has as many.
+    /// Tells the gauge that a pass of `count` chunks begins, which are shared evenly by the ranks.
     pub(super) fn begin_chunks(&self, count: usize) {
         self.gauge.begin_parts(count.div_ceil(self.cluster.size()));
     }
@@ -92,7 +92,7 @@ impl Passes {
     }
 }
 
-/// Only radiative backpropagation renders along an adjoint's paths.
+/// The error where primal and adjoint are to share their paths, which only radiative backpropagation does.
 pub(super) fn unshared() -> DeviceError {
     DeviceError::Unavailable("primal and adjoint cannot share a pass here: only `rbvolpath` does that".into())
 }

@@ -1,4 +1,4 @@
-//! Numbers of the pixels of a tile, block by block as vectors take them, each channel a plane.
+//! Planes: a number for each pixel of a tile, in blocks of 4 × 4 pixels that each fill a vector; a channel is a plane.
 
 use std::ops::{Index, IndexMut};
 
@@ -13,7 +13,7 @@ pub(super) const EDGE: usize = 4;
 /// Blocks along an edge of a tile.
 pub(super) const ACROSS: usize = TILE / EDGE;
 
-/// Blocks of a tile, as many as lanes, so that all are looked at in one vector.
+/// Blocks of a tile: as many as a vector has lanes, so that one vector can hold a number for each block.
 pub(super) const BLOCKS: usize = ACROSS * ACROSS;
 const _: () = assert!(BLOCKS == WIDTH && EDGE * EDGE == WIDTH && ACROSS == EDGE);
 
@@ -22,7 +22,7 @@ const _: () = assert!(BLOCKS == WIDTH && EDGE * EDGE == WIDTH && ACROSS == EDGE)
 #[repr(align(64))]
 pub(super) struct Plane<T>(pub(super) [[T; WIDTH]; BLOCKS]);
 
-// SAFETY: floats without padding, of which all bits are possible.
+// SAFETY: floats without padding, for which every bit pattern is valid.
 unsafe impl bytemuck::Zeroable for Plane<f32> {}
 // SAFETY: as above.
 unsafe impl bytemuck::Pod for Plane<f32> {}
@@ -71,7 +71,7 @@ pub(super) fn place(column: usize, row: usize) -> (usize, usize) {
     (block, row % EDGE * EDGE + column % EDGE)
 }
 
-/// One for the pixels of a tile that are in the picture, which has so many of its columns and rows; else zero.
+/// One for the pixels of a tile that lie in the picture, its first `columns` and `rows`; else zero.
 #[inline(always)]
 pub(super) fn ones([columns, rows]: [usize; 2]) -> Plane<f32> {
     if [columns, rows] == [TILE; 2] {

@@ -1,5 +1,5 @@
-//! The step of a parameter that several ranks share: in rounds, each rank steps some of its entries and tells the others of
-//! their values while these are still in a cache.
+//! The step of a parameter that several ranks share: in rounds, each rank steps some of its entries and sends their new values
+//! to the others while these are still in a cache.
 
 use std::ops::Range;
 
@@ -14,17 +14,17 @@ use crate::device::Step;
 use crate::params::Parameter;
 use crate::transport::lookup::prefetch::prefetch_line;
 
-/// Values that all ranks together tell of in a round: what is sent and what arrives stays in a cache.
+/// Values that all ranks together send in a round: few enough that both buffers stay in a cache.
 const ROUND: usize = 1 << 19;
 
-/// Blocks between the one that is copied and the one that is asked for from memory.
+/// Prefetch distance: blocks between the one that is copied and the one that is prefetched.
 const BLOCKS_AHEAD: usize = 8;
 
 /// Numbers in a line of the cache.
 const LINE: usize = 16;
 
-/// What each rank steps in each round. Every round has the same part of what a rank changes: ranks that tell of much in the same
-/// rounds do not wait for each other in turns.
+/// For each round the entries that each rank steps. A rank's changed values are spread evenly over the rounds: otherwise ranks
+/// that send much in different rounds would wait for each other in turns.
 fn rounds(holding: &Holding) -> Vec<Vec<Range<usize>>> {
     let ranks = 0..holding.cluster.size();
     let counts = |rank| spans(holding.steps(rank)).map(|span| changed(holding, &span)).collect();
@@ -32,7 +32,7 @@ fn rounds(holding: &Holding) -> Vec<Vec<Range<usize>>> {
     let totals: Vec<usize> = counts.iter().map(|counts| counts.iter().sum()).collect();
     let most = totals.iter().copied().max().unwrap_or(0);
     let rounds = most.div_ceil(ROUND / ranks.len()).max(1);
-    // For each rank its rounds' first entries, and the end.
+    // The first entry of each round of one rank, and the end.
     let cuts = |rank: usize| {
         let of_rank = holding.steps(rank);
         let (mut cuts, mut passed) = (vec![of_rank.start], 0);
@@ -50,14 +50,14 @@ fn rounds(holding: &Holding) -> Vec<Vec<Range<usize>>> {
     (0..rounds).map(of_round).collect()
 }
 
-/// The spans of some entries, of which the first begins one.
+/// The spans of a range of entries that begins with a span.
 fn spans(entries: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let end = entries.end;
     let begins = entries.step_by(SPAN_ENTRIES);
     begins.map(move |begin| begin..(begin + SPAN_ENTRIES).min(end))
 }
 
-/// The spans of some entries, and the place of what is told of each.
+/// The spans of some entries, each with the place of its first changed value among all that are sent.
 fn places(holding: &Holding, entries: Range<usize>) -> Vec<(Range<usize>, usize)> {
     let mut place = 0;
     let next = |span: Range<usize>| {
@@ -68,7 +68,7 @@ fn places(holding: &Holding, entries: Range<usize>) -> Vec<(Range<usize>, usize)
     spans(entries).map(next).collect()
 }
 
-/// Number of values in the blocks of some entries that a step changes.
+/// Number of values in those blocks of `entries` that the step changes.
 fn changed(holding: &Holding, entries: &Range<usize>) -> usize {
     let blocks = blocks(entries);
     let beyond = match holding.changed[blocks.clone()].last() {
@@ -83,7 +83,8 @@ fn changed(holding: &Holding, entries: &Range<usize>) -> usize {
 }
 
 impl Updates {
-    /// Steps a parameter that is dealt out, after which all ranks have its values; the squares of all spans.
+    /// Steps a parameter that is dealt out, after which all ranks have its values. Returns the gradient's sum of squares for
+    /// each span.
     pub(super) fn step_dealt(
         &mut self,
         level: Level,
@@ -130,7 +131,8 @@ impl Updates {
         }
     }
 
-    /// Steps the entries of a round and puts the values of blocks that are stepped into `sent`; the squares of their spans.
+    /// Steps the entries of a round and copies the values of blocks that are stepped into `sent`. Returns the gradient's sum of
+    /// squares for each span.
     fn step_round(
         &mut self,
         level: Level,
@@ -163,8 +165,8 @@ impl Updates {
     }
 }
 
-/// Copies what another rank has told of its entries to where they are. These lie in main memory and far apart: later ones are
-/// asked for meanwhile.
+/// Copies the changed values of another rank's `entries`, which arrived in `told`, into `values`. Their blocks lie in main
+/// memory and far apart, so that later ones are prefetched.
 fn take_over(values: &mut [f32], holding: &Holding, entries: Range<usize>, told: &[f32]) {
     let values = SharedSlice::new(values);
     let spans = places(holding, entries).into_par_iter();

@@ -14,13 +14,13 @@ use crate::device::{DeviceError, Result, Step};
 use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::params::{ParamSet, Parameter, Shape};
 
-/// Entries stepped together: the unit of skipping. Of a field's gradient few texels differ from zero, in few places.
+/// Entries of a block, which a step visits or skips as a whole: most blocks of a field's gradient are all zero.
 pub(super) const BLOCK: usize = 64;
 
-/// Blocks that a thread takes at a time.
+/// Blocks of a span, which one thread steps.
 const SPAN: usize = 256;
 
-/// Entries of these: the squares of a span are added in one order, on one rank.
+/// Entries of a span. The squares of a span's gradient are added in a fixed order, on one rank.
 pub(super) const SPAN_ENTRIES: usize = BLOCK * SPAN;
 
 /// Which blocks of an array have something to do in a step.
@@ -28,12 +28,12 @@ pub(super) const SPAN_ENTRIES: usize = BLOCK * SPAN;
 pub(super) struct Activity {
     /// Blocks whose gradient may differ from zero.
     touched: Vec<AtomicBool>,
-    /// Blocks whose moments may differ from zero, or values from what their bounds allow.
+    /// Blocks whose moments may differ from zero, or whose values may be out of bounds.
     awake: Vec<bool>,
 }
 
 impl Activity {
-    /// For an array of `len` entries whose gradient is zero; `awake` if its moments may not be.
+    /// For an array of `len` entries whose gradient is zero; `awake` if its moments may differ from zero.
     pub(super) fn new(len: usize, awake: bool) -> Self {
         let blocks = len.div_ceil(BLOCK);
         Self {
@@ -42,14 +42,14 @@ impl Activity {
         }
     }
 
-    /// Takes note of gradients in this range of entries.
+    /// Marks the blocks of this range of entries as touched: their gradient may differ from zero.
     pub(super) fn touch(&self, range: Range<usize>) {
         for block in &self.touched[range.start / BLOCK..range.end.div_ceil(BLOCK)] {
             block.store(true, Ordering::Relaxed);
         }
     }
 
-    /// For each block of a range whether there is a note of it.
+    /// For each block of a range whether it is marked as touched: 1, else 0.
     pub(super) fn touched(&self, blocks: Range<usize>) -> Vec<u8> {
         self.touched[blocks]
             .iter()
@@ -57,7 +57,7 @@ impl Activity {
             .collect()
     }
 
-    /// Takes note of gradients in the blocks from `first` on that another rank has noted.
+    /// Marks as touched those blocks from `first` on that `touched`, another rank's marks, names.
     pub(super) fn touch_blocks(&mut self, first: usize, touched: &[u8]) {
         for (block, touched) in self.touched[first..].iter_mut().zip(touched) {
             *block.get_mut() |= *touched != 0;
@@ -72,18 +72,18 @@ impl Activity {
             .collect()
     }
 
-    /// Forgets the notes of a block, and says whether there was one.
+    /// Takes a block's mark away, and returns whether it was touched.
     pub(super) fn forget(&self, block: usize) -> bool {
         take(&self.touched[block])
     }
 
-    /// Whether there is a note of an entry.
+    /// Whether the block of an entry is marked as touched.
     #[cfg(test)]
     pub(super) fn is_touched(&self, entry: usize) -> bool {
         self.touched[entry / BLOCK].load(Ordering::Relaxed)
     }
 
-    /// Takes note of the gradient of one texel.
+    /// Marks the blocks of one texel as touched.
     #[inline(always)]
     pub(super) fn touch_texel<const CHANNELS: usize>(&self, texel: usize) {
         let first = texel * CHANNELS;
@@ -93,12 +93,12 @@ impl Activity {
         }
     }
 
-    /// Takes note of gradients anywhere.
+    /// Marks all blocks as touched.
     pub(super) fn touch_all(&mut self) {
         self.touched.iter_mut().for_each(|block| *block.get_mut() = true);
     }
 
-    /// Takes note of values that lie outside of their bounds: a step would move them, whatever their gradient.
+    /// Wakes blocks with values out of bounds: a step would project them, whatever their gradient.
     pub(super) fn wake_outside(&mut self, values: &[f32], bounds: [f32; 2]) {
         let [low, high] = bounds;
         for (awake, values) in self.awake.iter_mut().zip(values.chunks(BLOCK)) {
@@ -106,12 +106,12 @@ impl Activity {
         }
     }
 
-    /// Takes note of moments that were written.
+    /// Wakes the blocks of `moments`, which were written, that are not all zero.
     pub(super) fn wake(&mut self, moments: &[f32]) {
         self.wake_from(0, moments);
     }
 
-    /// Takes note of moments that were written, from a block on.
+    /// [`Self::wake`] for moments that begin at the block `first`.
     pub(super) fn wake_from(&mut self, first: usize, moments: &[f32]) {
         for (awake, moments) in self.awake[first..].iter_mut().zip(moments.chunks(BLOCK)) {
             *awake |= moments.iter().any(|m| *m != 0.0);
@@ -136,7 +136,7 @@ impl Updates {
         }
     }
 
-    /// Steps the parameters whose every entry is stepped here; for each its spans' squares.
+    /// Steps the parameters that are not dealt out to ranks. Returns for each the gradient's sum of squares of each span.
     fn step_undealt(&mut self, level: Level, params: &mut ParamSet, step: &Step) -> Vec<Vec<f64>> {
         let arrays = self.gradients.iter_mut().zip(&mut self.moments).zip(&mut self.activity);
         let tasks: Vec<Option<StepTask>> = arrays
@@ -147,7 +147,7 @@ impl Updates {
                 Some(_) => None,
             })
             .collect();
-        // The spans of all parameters at once: threads are not waited for between them.
+        // The spans of all parameters in one parallel loop: no barrier between parameters.
         let spans: Vec<StepSpan> = tasks
             .iter()
             .flatten()
@@ -195,7 +195,7 @@ pub(super) type Arrays<'a> = ((&'a mut Vec<f32>, &'a mut Vec<Vec<f32>>), &'a mut
 
 /// The arrays of one parameter.
 pub(super) struct StepTask<'a> {
-    /// The entries that are stepped here.
+    /// The entries that this rank steps.
     own: Range<usize>,
     rule: StepRule,
     values: SharedSlice<'a, f32>,
@@ -208,7 +208,7 @@ pub(super) struct StepTask<'a> {
 }
 
 impl<'a> StepTask<'a> {
-    /// Of a parameter, or of its `own` entries; nothing if it is not tuned.
+    /// The task for a parameter, or only for its `own` entries; None if it is not tuned.
     pub(super) fn new(
         parameter: &'a mut Parameter,
         step: &Step,
@@ -239,8 +239,8 @@ pub(super) struct StepSpan<'a> {
     pub(super) task: &'a StepTask<'a>,
     /// The first entry.
     pub(super) begin: usize,
-    /// Where to put the values of blocks that are stepped, from which place on, for others to be told; they are whole but for
-    /// the last of an array.
+    /// The buffer that other ranks will be sent, and the place in it from which on the values of stepped blocks are copied. All
+    /// blocks are whole, except the last of an array.
     pub(super) told: Option<(&'a SharedSlice<'a, f32>, usize)>,
 }
 
@@ -263,7 +263,7 @@ impl Kernel for StepSpan<'_> {
                 let range = block * BLOCK..((block + 1) * BLOCK).min(end);
                 broken |= !step_block(self.task, range.clone(), touched, &mut total);
                 if let Some((told, place)) = &mut self.told {
-                    // SAFETY: as above; each block has its place among those that are told.
+                    // SAFETY: as above; each block has a place of its own in the buffer.
                     let (told, values) = unsafe { (told.get(), self.task.values.get()) };
                     told[*place..][..range.len()].copy_from_slice(&values[range]);
                     *place += BLOCK;
@@ -280,8 +280,8 @@ fn has_to_step(touched: bool, awake: bool, masked: bool) -> bool {
     touched || (awake && !masked)
 }
 
-/// Lowers a flag that no other thread touches meanwhile, and returns what it was. An atomic exchange would cost more than a
-/// block that has nothing to do.
+/// Clears a flag that no other thread touches meanwhile, and returns its old value. An atomic exchange would cost more than
+/// skipping a block.
 #[inline(always)]
 fn take(flag: &AtomicBool) -> bool {
     let raised = flag.load(Ordering::Relaxed);
@@ -364,7 +364,7 @@ fn step_block(task: &StepTask, range: Range<usize>, touched: bool, total: &mut S
     true
 }
 
-/// Entries that are stepped side by side.
+/// Entries that are stepped in one vector (SIMD lanes).
 const LANES: usize = 16;
 
 type Lanes = [f32; LANES];
@@ -378,11 +378,11 @@ fn is_zero(lanes: &Lanes) -> bool {
     zero
 }
 
-/// Values and both moments after a step. By value, so that the compiler need not fear that the arrays overlap.
+/// Values and both moments after a step. Arrays are passed by value, so that the compiler knows that they do not alias.
 #[inline(always)]
 fn step_lanes(rule: &StepRule, masked: bool, x: Lanes, g: Lanes, m: Lanes, v: Lanes) -> (Lanes, Lanes, Lanes) {
     let (mut next, mut first, mut second) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
-    // Known before the loop begins: a choice among optimisers within it keeps the compiler from vectors.
+    // The optimiser is chosen before the loop: a branch on it within the loop would keep the compiler from vectorising.
     let rule = StepRule {
         optimizer: match rule.optimizer {
             Optimizer::Adam {
@@ -415,7 +415,7 @@ fn step_lanes(rule: &StepRule, masked: bool, x: Lanes, g: Lanes, m: Lanes, v: La
     (next, first, second)
 }
 
-/// The squares of every sixteenth entry.
+/// Sums of squares by lane: lane l sums entries l, l + 16, l + 32, …
 #[inline(always)]
 fn sums_of_squares(gradient: &[f32]) -> Lanes {
     let mut lanes = [0f32; LANES];

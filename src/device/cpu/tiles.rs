@@ -1,5 +1,5 @@
-//! The image, the adjoint image and the loss of a picture that is rendered tile by tile, in planes: what passes over
-//! tiles write and read without taking pixels apart.
+//! The image, the adjoint image and the loss of a picture that is rendered tile by tile. Each channel of a tile is a plane
+//! (structure of arrays), which passes over tiles load and store as vectors.
 
 use rayon::prelude::*;
 
@@ -34,7 +34,7 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// An image for so many tiles, holding whatever was there.
+    /// The image, resized to so many tiles; it still holds the last picture, to be overwritten.
     pub(super) fn room(&mut self, tiles: usize) -> &mut [Image] {
         self.image.resize(tiles, [Plane::of(0.0); 4]);
         &mut self.image
@@ -52,7 +52,7 @@ impl Tiles {
         ordered
     }
 
-    /// Takes an adjoint image in the batch's order.
+    /// Sets the adjoint image from one in the batch's order.
     pub(super) fn set_adjoint(&mut self, sensors: &[SensorRecord], batch: &Batch, keys: Keys, adjoint: &[[f32; 3]]) {
         self.adjoint.clear();
         self.adjoint.resize(self.image.len(), [Plane::of(0.0); 3]);
@@ -87,7 +87,7 @@ impl Tiles {
     }
 }
 
-/// Tiles that a thread compares at a time at least.
+/// Least number of tiles that a thread compares at a time.
 const TILES: usize = 16;
 
 /// Block and lane of a pixel of a view.
@@ -120,7 +120,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Asks for a tile's references, which memory holds in rows that are far from each other.
+    /// Prefetches a tile's reference pixels, whose rows lie far apart in memory.
     pub(super) fn bring_references(&self, tile: usize) {
         let Chunk::Tile { slot, x, y } = self.chunks[tile] else {
             return;
@@ -186,7 +186,7 @@ impl Kernel for CompareTile<'_> {
             return [0.0; 2];
         };
         let of = Tile::new(&self.inputs.sensors, self.batch.table.sensors[slot as usize], [x, y]);
-        // Images and references are zero beside the picture, so that the loss is.
+        // Outside the picture both image and reference are zero, and so is the loss.
         let mut r = [Plane::of(0.0); 3];
         let is_plain = of.record.first_pixel != NO_REFERENCE && of.record.backdrop == backdrop::OPAQUE;
         match &self.inputs.references {
@@ -201,7 +201,7 @@ impl Kernel for CompareTile<'_> {
             }
             references => {
                 let references = if is_plain { Some(references) } else { None };
-                // Compilers make vectors of runs whose length they know.
+                // Compilers vectorise loops whose length is a constant.
                 match of.inside {
                     [TILE, TILE] => self.stage(&of, [TILE; 2], references, &mut r),
                     inside => self.stage(&of, inside, references, &mut r),
@@ -210,7 +210,7 @@ impl Kernel for CompareTile<'_> {
         }
         let [red, green, blue, _] = self.image;
         let (scale, image, out) = (self.scale, [red, green, blue], self.adjoint);
-        // A loop for each loss, so that none chooses a loss pixel by pixel.
+        // One loop for each loss, so that no loop branches on the loss for every pixel.
         match self.loss {
             Loss::L1 => compared(Loss::L1, scale, image, &r, None, out),
             Loss::L2 => compared(Loss::L2, scale, image, &r, None, out),
@@ -238,7 +238,7 @@ struct Tile<'a> {
     record: &'a SensorRecord,
     /// Index of its first pixel in the view.
     first: usize,
-    /// Its columns and rows in the picture.
+    /// Number of its columns and rows that lie in the picture.
     inside: [usize; 2],
 }
 
@@ -259,7 +259,7 @@ impl<'a> Tile<'a> {
 }
 
 impl Tile<'_> {
-    /// Asks for the tile's pixels in an array of all.
+    /// Prefetches the tile's pixels in `data`, the references of all views.
     fn bring<T>(&self, data: &[T]) {
         if self.record.first_pixel == NO_REFERENCE {
             return;
@@ -275,7 +275,7 @@ impl Tile<'_> {
 }
 
 impl CompareTile<'_> {
-    /// The references of a tile's pixels; `plain` are those that stand before no backdrop.
+    /// Writes the references of a tile's pixels into the planes `r`; `plain` are references without a backdrop.
     #[inline(always)]
     fn stage(&self, of: &Tile, [columns, rows]: [usize; 2], plain: Option<&Pixels>, r: &mut [Plane<f32>; 3]) {
         for row in 0..rows {
@@ -405,7 +405,7 @@ mod tests {
         }
     }
 
-    /// Compares what was found with the loss of single pixels; returns the bits of the slopes.
+    /// Compares loss and adjoint image with the loss of single pixels; returns the bits of the slopes.
     fn hold(
         inputs: &Inputs,
         batch: &Batch,
@@ -450,7 +450,7 @@ mod tests {
         slopes
     }
 
-    /// An adjoint image comes to lie where the image does.
+    /// Pixels of an adjoint image have the same places in planes as those of the image.
     #[test]
     fn adjoints_stand_where_their_pixels_do() {
         let (inputs, batch) = inputs(Level::Baseline, Pixels::None, 0);

@@ -1,4 +1,4 @@
-//! What a run keeps beside the values of what it changes, regularisers, and resampling on the CPU.
+//! Gradients and optimiser state of parameters, regularisers, and resampling on the CPU.
 
 use rayon::prelude::*;
 
@@ -18,9 +18,9 @@ use crate::params::{Kind, ParamSet, Parameter, Shape};
 pub(super) struct Updates {
     /// For each parameter its gradient; empty if it is not tuned.
     pub gradients: Vec<Vec<f32>>,
-    /// For each parameter the optimiser's state, whose memory is in use where it is stepped here; no arrays if it is not tuned.
+    /// For each parameter the optimiser's moments, which occupy memory only for entries stepped here; none if it is not tuned.
     pub moments: Vec<Vec<Vec<f32>>>,
-    /// For each parameter which entries those are, if other ranks step the rest.
+    /// For each parameter which entries each rank steps, if ranks share it; else None.
     pub holdings: Vec<Option<Holding>>,
     /// For each parameter the blocks that a step cannot skip.
     pub activity: Vec<Activity>,
@@ -124,7 +124,7 @@ impl Updates {
         }
     }
 
-    /// Follows a change of a tuned parameter's length; its gradient becomes zero.
+    /// Adapts to a tuned parameter whose length has changed: takes its new `moments`, and zeroes its gradient.
     pub(super) fn replace(&mut self, index: usize, parameter: &Parameter, moments: Vec<Vec<f32>>) {
         let len = parameter.values.len();
         self.moments[index] = moments;

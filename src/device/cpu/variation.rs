@@ -12,15 +12,15 @@ use crate::params::Shape;
 /// Slices that one task walks through, so that a grid larger than the caches is read and written once.
 const BAND: usize = 6;
 
-/// Bands whose first slice is one of these.
+/// Bands whose first slice lies in `slices`.
 pub(super) fn bands_of(slices: &Range<usize>) -> Range<usize> {
     slices.start.div_ceil(BAND)..slices.end.div_ceil(BAND)
 }
 
-/// Adds the gradient of the total variation, so many times that of the mean, to `gradient`, whole in the slices `wanted`,
-/// and returns the penalties of each of their [`bands_of`], and the entries that it has touched.
+/// Adds `scale` times the gradient of the total variation, summed over all entries, to `gradient`; it is complete in the
+/// slices `wanted`. Returns the unscaled penalty of each of their [`bands_of`], and the range of entries that were changed.
 ///
-/// A band of slices keeps what it sends into the band above, which is added when all bands are done.
+/// A band keeps its derivatives by the first slice of the band above in an array, which is added when all bands are done.
 pub(super) fn add_total_variation(
     level: Level,
     values: &[f32],
@@ -34,7 +34,7 @@ pub(super) fn add_total_variation(
     if wanted.is_empty() {
         return (Vec::new(), 0..0);
     }
-    // The slice below sends into the first.
+    // The slice below the first wanted one contributes to that one's gradient.
     let first = wanted.start.saturating_sub(1) / BAND;
     let touched = first * BAND * len..nz.min(wanted.end.next_multiple_of(BAND)) * len;
     let gradient = &mut gradient[touched.clone()];
@@ -81,10 +81,10 @@ pub(super) fn add_total_variation(
 /// One slice of a grid.
 struct Slice<'a> {
     shape: Shape,
-    /// What a penalty of one weighs.
+    /// Factor on the penalties' derivatives.
     scale: f32,
     here: &'a [f32],
-    /// The next slice; of the last one itself.
+    /// The next slice; the slice itself if it is the last.
     above: &'a [f32],
     gradient: &'a mut [f32],
     /// Empty above the last slice.
@@ -99,7 +99,7 @@ impl Kernel for Slice<'_> {
     fn run<W: Wide>(self) -> f64 {
         let Shape { size, channels } = self.shape;
         let len = size[0] * channels;
-        // Added when a row is over: blocks that write into each other's entries would wait for one another.
+        // Added at the end of a row: blocks that write into each other's entries would depend on one another.
         let mut by_right = vec![0.0; len];
         let mut total = 0f64;
         for y in 0..size[1] {
@@ -125,7 +125,7 @@ impl Kernel for Slice<'_> {
     }
 }
 
-/// Entries that are looked at side by side.
+/// Entries that are processed in one vector (SIMD lanes).
 const LANES: usize = 16;
 
 type Lanes = [f32; LANES];
@@ -135,16 +135,16 @@ struct Row<'a> {
     channels: usize,
     scale: f32,
     here: &'a [f32],
-    /// The next row of the slice and the row of the next slice, or the row itself.
+    /// The next row of the slice and the same row of the next slice; at the border, this row itself.
     down: &'a [f32],
     above: &'a [f32],
     gradient: &'a mut [f32],
     /// Empty where there is none.
     gradient_below: &'a mut [f32],
     gradient_above: &'a mut [f32],
-    /// What each entry sends to its right neighbour.
+    /// The derivative that each entry contributes to its right neighbour.
     by_right: &'a mut [f32],
-    /// Sums of the penalties of every sixteenth entry.
+    /// Sums of the penalties by lane, each over every sixteenth entry.
     penalties: Lanes,
 }
 
@@ -174,7 +174,7 @@ impl Row<'_> {
         );
     }
 
-    /// The entries from `at`, `count` of them, whose right neighbours are given.
+    /// Adds penalties and derivatives of `count` entries from `at` on, whose right neighbours are `right`.
     #[inline(always)]
     fn add_block(&mut self, at: usize, count: usize, right: Lanes) {
         let here = load(self.here, at, count);
@@ -205,7 +205,7 @@ impl Row<'_> {
     }
 }
 
-/// Entries of a row from `at`, and zeros behind `count`.
+/// `count` entries of a row from `at` on, padded with zeros.
 #[inline(always)]
 #[expect(
     clippy::manual_memcpy,

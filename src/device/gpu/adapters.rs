@@ -3,11 +3,11 @@
 use super::context::Context;
 use crate::device::Result;
 
-/// What shaders that add whole numbers of 64 bits need.
+/// The features that shaders need to add 64-bit integers atomically.
 pub(super) const WIDE_ATOMICS: wgpu::Features =
     wgpu::Features::SHADER_INT64.union(wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS);
 
-/// An adapter, in words and figures.
+/// Name, kind, limits and features of an adapter.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct AdapterSummary {
     pub name: String,
@@ -25,20 +25,20 @@ pub struct AdapterSummary {
     pub float_atomics: bool,
     /// Whether it adds whole numbers of 64 bits atomically.
     pub wide_atomics: bool,
-    /// Whether it adds up over the invocations of a subgroup.
+    /// Whether it has sums over the invocations of a subgroup.
     pub subgroups: bool,
-    /// Whether it finds what rays meet by a hierarchy of its own.
+    /// Whether it has ray queries, by which it searches a hierarchy of its own for intersections.
     pub ray_queries: bool,
 }
 
-/// What an adapter is.
+/// The kind of an adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdapterKind {
     DiscreteGpu,
     IntegratedGpu,
     VirtualGpu,
-    /// A program that computes what a GPU would.
+    /// A software driver, which runs shaders on the CPU.
     Software,
     Other,
 }
@@ -80,12 +80,12 @@ impl Adapters {
         Self { adapters, summaries }
     }
 
-    /// What they are.
+    /// The adapters' summaries, in order.
     pub fn summaries(&self) -> &[AdapterSummary] {
         &self.summaries
     }
 
-    /// Opens one with all that it can do, ray queries where they are wanted.
+    /// Opens an adapter with all features that are used; ray queries only if they are wanted.
     pub(super) fn open(&self, index: usize, ray_queries: bool) -> Result<Context> {
         Context::open(&self.adapters[index], self.summaries[index].clone(), ray_queries)
     }

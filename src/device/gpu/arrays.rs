@@ -1,4 +1,4 @@
-//! Everything that a scene keeps on the device.
+//! The buffers of a scene on the device.
 
 use super::context::Context;
 use super::plan::Plan;
@@ -18,9 +18,9 @@ use crate::transport::rays::pixel::PixelTable;
 pub(super) struct Bank {
     pub values: wgpu::Buffer,
     pub gradient: wgpu::Buffer,
-    /// What an adjoint pass adds to instead, if it sums in whole numbers; zero between passes.
+    /// What an adjoint pass adds to in place of the gradient, if it sums in whole numbers; zero between passes.
     pub sums: Option<wgpu::Buffer>,
-    /// As many as the optimiser keeps, at least two of which shaders may name.
+    /// Always two, since shaders name two; those that the optimiser does not keep are of the least size.
     pub moments: Vec<wgpu::Buffer>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Tables {
     pub reach_at: u32,
     pub starts_at: u32,
     pub sensors_at: u32,
-    /// Entries for which the pixel table has room, and the table that is there.
+    /// Entries for which the pixel table has room, and the table that was uploaded last.
     capacity: usize,
     uploaded: PixelTable,
 }
@@ -96,7 +96,7 @@ impl Tables {
         })
     }
 
-    /// Brings a batch's pixel table to the device, unless it is there.
+    /// Uploads a batch's pixel table, unless it was uploaded last.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -177,12 +177,12 @@ pub(super) struct Arrays {
     /// Image and adjoint image, four floats a pixel, and the pixels that they have room for.
     pub image: wgpu::Buffer,
     pub adjoint: wgpu::Buffer,
-    /// What pixels receive of samples that are spread, or of light; as large as was needed so far.
+    /// Sums of pixels on which samples are spread, or light is splatted; as large as the largest film so far.
     pub film: wgpu::Buffer,
     pub pixels: u32,
     /// Eight words that an adjoint pass counts in, and behind them the sums of views that are parameters.
     pub statistics: wgpu::Buffer,
-    /// What workgroups report, four floats each, and how many there is room for.
+    /// Results of workgroups, four floats each, and for how many workgroups there is room.
     pub partials: wgpu::Buffer,
     pub reports: u32,
 }
@@ -253,7 +253,8 @@ impl Arrays {
         Ok(())
     }
 
-    /// Makes room for a film on which samples are spread, or light falls, of so many bytes a pixel; `remedy` is what would help.
+    /// Makes room for a film on which samples are spread, or light is splatted, of `each` bytes a pixel; `remedy` is advice for
+    /// the error.
     ///
     /// # Errors
     /// It does not fit.
@@ -287,7 +288,7 @@ impl Arrays {
         Ok(())
     }
 
-    /// The first reports.
+    /// The results of the first `reports` workgroups.
     ///
     /// # Errors
     /// The device was lost.

@@ -1,4 +1,4 @@
-//! What each kernel binds.
+//! The buffers that each kernel binds.
 
 use super::shaders::{Dialect, Kernel};
 
@@ -36,12 +36,12 @@ pub enum Binding {
     Film = 26,
     /// The adapter's own hierarchy over triangles and shapes.
     Hierarchy = 27,
-    /// Paths that are followed together, and which of their rays the tree is searched for.
+    /// The states of a wave's paths, and the queue of those whose rays the hierarchy is searched for.
     Wave = 28,
     Queue = 29,
-    /// The records that a scene has few of, once more.
+    /// A copy of the records that a scene has few of, as a uniform buffer.
     FewRecords = 30,
-    /// How light is followed among surfaces, and a view's film.
+    /// A [`super::records::TracerRecord`]: light tracing among surfaces, and a view's film.
     Tracer = 31,
 }
 
@@ -68,7 +68,8 @@ impl Kernel {
             [Some((binding, access)), second].into_iter().flatten()
         };
         let searches = self.searches(dialect);
-        // Of first surfaces, our own search alone reads the settings; of a wave, sums in whole numbers alone have faults to tell.
+        // `RenderAov` reads the settings only for our own search; `ReplayPaths` writes statistics only to report faults of sums
+        // in whole numbers.
         let is_bound = |&&(binding, _): &&_| match self {
             Self::RenderAov => !(searches && binding == Binding::Settings),
             Self::ReplayPaths => dialect.accumulation.is_fixed() || binding != Binding::Statistics,
@@ -95,7 +96,7 @@ impl Kernel {
         dialect.ray_queries && self.follows_paths() && !self.takes_turns()
     }
 
-    /// Whether it reads parameters or adds to their gradients as rays do.
+    /// Whether it binds the buffers of all parameters' values or of all gradients.
     pub(super) fn sees_banks(self) -> bool {
         let bindings = self.bindings_of_one();
         bindings

@@ -1,4 +1,5 @@
-//! What a scene has: shaders of paths are compiled for nothing else, which would cost registers, and time to compile.
+//! What a scene contains: shaders of paths are compiled for that alone, since anything else would cost registers and compile
+//! time.
 
 use crate::resident::bsdfs::Bsdfs;
 use crate::resident::bvh::FEW_SHAPES;
@@ -6,14 +7,14 @@ use crate::resident::layout::{LeafRecord, NONE, background, bsdf, leaf, surface,
 use crate::resident::paths::PathScene;
 use crate::resident::{Resident, Transport};
 
-/// Levels of a hierarchy that most have at most, and textures of a leaf that is not principled: the twins of `MAX_LEVELS` and
-/// `LEAF_TEXTURES` in `shaders/common/layout.wgsl`. Arrays of as many lie in memory, which a driver holds ready for all that a processor
-/// may follow at once.
+/// Most levels of a hierarchy that is not deep, and most textures of a leaf that is not principled: the twins of `MAX_LEVELS`
+/// and `LEAF_TEXTURES` in `shaders/common/layout.wgsl`. Shaders have arrays of these lengths, in memory that a driver reserves
+/// for every invocation that may be in flight.
 const FEW_LEVELS: usize = 12;
 const FEW_TEXTURES: u32 = 5;
 
-/// The kinds of BSDFs and of their textures that shaders of paths are written for, whether they move the points of chains, and whether the
-/// hierarchy is deep: what a scene does not have is left out, since it would cost registers, and time to compile.
+/// The kinds of BSDFs and of their textures that shaders of paths are compiled for, whether they move the points of chains, and
+/// whether the hierarchy is deep: what a scene does not have is left out, since it would cost registers and compile time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leaves(u32);
 
@@ -23,7 +24,7 @@ impl Leaves {
     const PLASTICS: u32 = 4;
     const PRINCIPLED: u32 = 8;
     const PRINCIPLED_THIN: u32 = 16;
-    /// Frames that lie along the texture coordinates.
+    /// Shading frames that are aligned with the texture coordinates.
     const TANGENTS: u32 = 32;
     /// Normal maps and bump maps.
     const RELIEFS: u32 = 64;
@@ -39,13 +40,13 @@ impl Leaves {
     const CHAINS: u32 = 2048;
     /// Shapes, lights and cameras that a run moves.
     const MOTIONS: u32 = 4096;
-    /// Points between which paths go, of which a replay follows how they move with these.
+    /// The trail of a path's last points, through which a replay differentiates by these motions.
     const TRAILS: u32 = 8192;
 
     /// A hierarchy of more levels than [`FEW_LEVELS`].
     const DEEP: u32 = 16384;
 
-    /// What shaders call them, in the order of their bits.
+    /// Their names as symbols of the preprocessor, in the order of their bits.
     const NAMES: [&'static str; 15] = [
         "CONDUCTORS",
         "DIELECTRICS",
@@ -78,7 +79,7 @@ impl Leaves {
         })
     }
 
-    /// Those of a scene.
+    /// The kinds that a scene has.
     ///
     /// # Panics
     /// A leaf has more textures than shaders hold.
@@ -139,12 +140,12 @@ impl Leaves {
         Self(self.0 | if levels > FEW_LEVELS { Self::DEEP } else { 0 })
     }
 
-    /// Whether there is such a hierarchy of more levels than most have.
+    /// Whether the hierarchy has more levels than [`FEW_LEVELS`].
     pub(super) fn is_deep(self) -> bool {
         self.0 & Self::DEEP != 0
     }
 
-    /// What the preprocessor is told.
+    /// The symbols that are defined for the preprocessor.
     pub(super) fn defines(self) -> impl Iterator<Item = &'static str> {
         let names = Self::NAMES.into_iter().enumerate();
         let named = names.filter(move |(i, _)| self.0 >> i & 1 == 1).map(|(_, name)| name);
@@ -163,7 +164,7 @@ impl Leaves {
             .chain(models.then_some("MODELS"))
             .chain(has(Self::PRINCIPLED | Self::PRINCIPLED_THIN).then_some("MANY_TEXTURES"))
             .chain(has(Self::CHAINS).then_some("ENVIRONMENT_SLOPES"))
-            // What changes from point to point of a surface, and what depends on directions.
+            // MOVES: derivatives by the point on a surface. SLOPES: derivatives of BSDFs by directions.
             .chain(has(Self::CHAINS | Self::TRAILS).then_some("MOVES"))
             .chain(has(Self::RELIEFS | Self::CHAINS | Self::TRAILS).then_some("SLOPES"))
     }
@@ -188,7 +189,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// Those of a scene; nothing where paths are not followed.
+    /// The contents of a scene; the default where its transport is not [`Transport::Paths`].
     pub(super) fn of(resident: &Resident) -> Self {
         let Transport::Paths(paths) = &resident.transport else {
             return Self::default();
@@ -235,12 +236,12 @@ impl Contents {
     }
 }
 
-/// Whether rays are led to shapes that are no meshes by a hierarchy, rather than tested against them in turn.
+/// Whether shapes other than meshes are in the hierarchy, rather than tested one by one with every ray.
 pub(super) fn has_shapes_in_tree(paths: &PathScene) -> bool {
     paths.singles.len() > FEW_SHAPES
 }
 
-/// Whether rays are led by a hierarchy at all.
+/// Whether the scene has a hierarchy at all.
 pub(super) fn has_hierarchy(paths: &PathScene) -> bool {
     !paths.bvh.blocks.is_empty() || has_shapes_in_tree(paths)
 }
@@ -254,7 +255,7 @@ mod tests {
     use super::*;
     use crate::resident::layout::{NodeRecord, WIDTH, child};
 
-    /// The twins of shaders, which this module alone sees.
+    /// Constants that are private to this module have the same values in the shaders.
     #[test]
     fn shaders_hold_as_many() {
         let shader = include_str!("../../../shaders/common/layout.wgsl");

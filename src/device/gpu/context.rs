@@ -1,4 +1,4 @@
-//! An open adapter: buffers, uploads, dispatches and downloads, and what went wrong with them.
+//! An open adapter: buffers, uploads, dispatches and downloads, and their errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::device::{DeviceError, Result};
 /// Bytes that go up or down at once, so that staging never doubles a large array.
 const STAGING_BYTES: u64 = 64 << 20;
 
-/// Who waits for a device looks up as often, so that what was done is counted.
+/// The longest that a wait for the device blocks at a time: between, wgpu calls back for work that is done, and the gauge counts.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// An open device and its queue.
@@ -26,15 +26,15 @@ pub(super) struct Context {
     pub summary: AdapterSummary,
     pub max_groups: u32,
     faults: Arc<Mutex<Faults>>,
-    /// Holds the record of the piece of work at hand.
+    /// The uniform buffer with the record of the current piece of work.
     work: wgpu::Buffer,
-    /// Times what is dispatched, where somebody asks for that.
+    /// Times the dispatched kernels, if asked for.
     pub stopwatch: Option<Stopwatch>,
-    /// Counts what is done of a picture.
+    /// Counts the finished parts of a picture.
     pub gauge: Gauge,
 }
 
-/// What wgpu reported outside of any call.
+/// Errors that wgpu reported through callbacks.
 #[derive(Debug, Default)]
 struct Faults {
     lost: Option<String>,
@@ -81,7 +81,7 @@ impl Context {
             required_features: features,
             required_limits: adapter.limits(),
             experimental_features,
-            // Small blocks: buffers are few, and live as long as a scene, so that of large ones much would be left unused.
+            // Memory in small blocks: buffers are few and live as long as a scene, so that much of large blocks would be unused.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()
         };
@@ -161,7 +161,7 @@ impl Context {
         self.buffer(label, bytes, U::UNIFORM | U::COPY_DST)
     }
 
-    /// A buffer of what a hierarchy is built of.
+    /// A buffer with the corners or boxes that a hierarchy is built of.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -297,7 +297,7 @@ impl Context {
         self.dispatch_searching(pipeline, record, buffers, None, groups);
     }
 
-    /// The same for a kernel that may search a hierarchy.
+    /// [`Self::dispatch`] for a kernel that may search a hierarchy.
     pub(super) fn dispatch_searching(
         &self,
         pipeline: &Pipeline,
@@ -320,7 +320,7 @@ impl Context {
         self.queue.write_buffer(&self.work, 0, record);
         let mut encoder = self.device.create_command_encoder(&Default::default());
         if self.stopwatch.is_some() {
-            // Stamps are those of whole passes.
+            // Timestamps are taken of whole compute passes, so that each kernel gets a pass of its own.
             for turn in turns {
                 self.encode(&mut encoder, turn.pipeline, turn.bound, turn.groups);
             }
@@ -333,7 +333,7 @@ impl Context {
         self.queue.submit([encoder.finish()]);
     }
 
-    /// Reads stamps where the next dispatches would have no room for theirs. What goes wrong is told by the next check.
+    /// Reads the timestamps if the next dispatches would have no room for theirs. An error is reported by the next check.
     fn make_room_for_stamps(&self, dispatches: usize) {
         if let Some(watch) = &self.stopwatch
             && !watch.has_room(dispatches)
@@ -421,7 +421,7 @@ pub(super) fn bind_group_layout(
     })
 }
 
-/// A mutex whose holder never panics.
+/// Locks a mutex whose holder never panics.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

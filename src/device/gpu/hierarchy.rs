@@ -11,10 +11,10 @@ use crate::resident::paths::PathScene;
 /// The largest coordinate of a box: squares of it are finite, which builders of hierarchies rely on.
 const FAR: f32 = 1e18;
 
-/// Every ray sees every instance.
+/// The mask of instances by which every ray tests every instance.
 const ALL_RAYS: u8 = 0xff;
 
-/// A row for each coordinate: where things are already.
+/// The identity transform, a row for each coordinate: geometry is in world coordinates.
 const IDENTITY: [f32; 12] = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0];
 
 /// An adapter's hierarchy.
@@ -22,7 +22,7 @@ const IDENTITY: [f32; 12] = [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1
 pub(super) struct Hierarchy(wgpu::Tlas);
 
 impl Hierarchy {
-    /// Has the adapter build it.
+    /// Has the adapter build the hierarchy of a scene.
     ///
     /// # Errors
     /// It takes fewer triangles or shapes, or has not enough memory.
@@ -60,7 +60,7 @@ impl Hierarchy {
     }
 }
 
-/// Things of one kind, and the hierarchy over them.
+/// Primitives of one kind (triangles or boxes), and the hierarchy over them.
 struct Part {
     hierarchy: wgpu::Blas,
     data: wgpu::Buffer,
@@ -112,7 +112,7 @@ impl Part {
         })
     }
 
-    /// What the build is told.
+    /// The primitives as the build takes them.
     fn entry(&self) -> wgpu::BlasBuildEntry<'_> {
         let geometry = match &self.size {
             Size::Triangles(size) => wgpu::BlasGeometries::TriangleGeometries(vec![wgpu::BlasTriangleGeometry {
@@ -139,8 +139,8 @@ impl Part {
     }
 }
 
-/// The corners of all blocks' triangles, [`BLOCK`] a block, so that a hit names block and lane; what a block lacks lies in one of
-/// its points, where no ray meets it.
+/// The corners of all blocks' triangles, [`BLOCK`] a block, so that a hit names block and lane. In place of triangles that a
+/// block lacks there are degenerate ones in one of its points, which no ray meets.
 fn corners(blocks: &[BlockRecord]) -> Vec<[f32; 3]> {
     let corner = |block: &BlockRecord, lane: usize, k: usize| [0, 1, 2].map(|axis| block.corners[3 * k + axis][lane]);
     let mut all = Vec::with_capacity(3 * BLOCK * blocks.len());

@@ -15,13 +15,13 @@ use crate::resident::lamp::Lamp;
 use crate::resident::light::{Film, LightScene};
 use crate::resident::optics::{CubeRecord, OpticRecord, SlabRecord};
 
-/// Shaders may assume that floats are finite.
+/// Stands for infinity, since shaders may assume that floats are finite.
 const FAR: f32 = 1e30;
 
-/// Lookups along a path through a slab that dispatches are cut for: Newton's steps are few, but filters may reach many pixels.
+/// Lookups of a path through a slab by which dispatches are sized: Newton's steps are few, but filters may reach many pixels.
 const SLAB_LOOKUPS: u64 = 64;
 
-/// Dispatches are cut for paths of one in so many of the most steps through a cube: longer ones, which circle, are rare.
+/// Dispatches are sized for paths of the most steps through a cube over this: longer paths, which circle, are rare.
 const USUAL: u64 = 8;
 
 /// Light tracing, and what its passes keep.
@@ -37,7 +37,7 @@ pub(super) struct LightArrays {
     settings: wgpu::Buffer,
     /// Nodes of the sensors' filters, then the lights' colours.
     records: wgpu::Buffer,
-    /// Where the filter of each sensor, and each light, begins.
+    /// The first record of each sensor's filter, and of each light.
     filters: Vec<u32>,
     lamps: Vec<u32>,
 }
@@ -155,7 +155,7 @@ impl Gpu {
             self.upload_light_settings(view, spp);
             self.over_samples(Kernel::RenderLight, launch, dispatch, self.own_cells(pixels), 0..spp)?;
             self.reduce_film(pixels)?;
-            // Every rank makes the whole image: it sends light back from anywhere.
+            // Every rank makes the whole image: in the adjoint pass its paths may end at any pixel.
             let once = Launch { spp: 1, ..launch };
             for (pixels, _) in dispatch.pieces(pixels, 1) {
                 self.over_piece(Kernel::DevelopLight, once, pixels, 0..1);
@@ -164,7 +164,7 @@ impl Gpu {
         self.context.check()
     }
 
-    /// Adds the derivatives by what bends light to the gradients.
+    /// Adds the derivatives by the slab's heights or the cube's index to their gradient.
     pub(super) fn light_adjoint_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<ReplayStats> {
         check_whole_views(batch)?;
         let Passes::Light(passes) = &self.passes else {
@@ -198,7 +198,7 @@ impl Gpu {
         Ok(self.options.dispatch_size.unwrap_or(fixed))
     }
 
-    /// The views of a batch of whole ones.
+    /// The views of a batch of whole views.
     pub(super) fn light_views(&self, batch: &Batch) -> Vec<View> {
         let mut first = 0;
         let view = |&sensor: &u32| {
@@ -215,9 +215,9 @@ impl Gpu {
         record.width * record.height
     }
 
-    /// What an adjoint of one is at most carried to an entry by one of as many paths as there are pixels, as an order of magnitude,
-    /// by which units of sums in whole numbers are chosen: what the path brings to the film, over whose side a slope, or an index,
-    /// of about one moves it.
+    /// The order of magnitude of the largest derivative that a path sends to an entry, at an adjoint of one and one path a pixel:
+    /// units of sums in whole numbers follow from it. It is the most that a path adds to the film, times the film's side, over
+    /// which a change of about one in a slope or an index moves the path.
     fn swayed(&self, (sensor, _): View) -> f32 {
         let Passes::Light(passes) = &self.passes else {
             return 0.0;
@@ -226,7 +226,7 @@ impl Gpu {
         let film = scene.film(sensor as usize, &self.sensors[sensor as usize]);
         let beam = scene.beam(sensor as usize);
         let side = film.width.max(film.height) as f32;
-        // Slopes of a height field are as steep as its texels are small.
+        // A slope of the heights is a difference of texels times half their number along the axis.
         let entry = match beam.optic {
             OpticRecord::Slab(_) => 0.5 * scene.size[0].max(scene.size[1]) as f32,
             OpticRecord::Cube(_) => 1.0,
@@ -271,13 +271,14 @@ impl Gpu {
     }
 }
 
-/// The share of a path in the pixels of a film, for each colour.
+/// The factor on a path's splat for each colour: the film's exposure over the number of paths.
 fn exposure(film: &Film<'_>, spp: u32) -> [f32; 3] {
     let paths = f64::from(film.width) * f64::from(film.height) * f64::from(spp);
     film.exposure.map(|c| (f64::from(c) / paths) as f32)
 }
 
-/// The most that a path brings to a film: radiance of the light times pixels in a unit of the screen's area, where it is nearest.
+/// The most that a path adds to a film: the light's radiance times the film's pixels per area of the screen, at its nearest
+/// corner.
 fn brightest(film: &Film<'_>, lamp: &Lamp) -> f32 {
     let radiance = lamp.texels.iter().flatten().fold(0.0, |most: f32, c| most.max(c.abs()));
     let [a, b, c] = film.rows[2];

@@ -72,7 +72,7 @@ pub struct Options {
     pub wide_atomics: bool,
     /// Add up over subgroups where the adapter does, and where sums need not have the same bits every time.
     pub subgroups: bool,
-    /// Have the adapter find what rays meet, by a hierarchy and tests of its own, whose rounding is not ours.
+    /// Have the adapter's ray queries find intersections, by a hierarchy and tests of its own, which round differently from ours.
     pub ray_queries: bool,
     /// Follow paths among surfaces that stand still in waves, in kernels that take turns.
     pub waves: bool,
@@ -101,8 +101,8 @@ impl Default for Options {
     }
 }
 
-/// The most entries of a parameter to each of which a pass adds so often that sums of floats would be wrong: after 2²⁴
-/// additions of like numbers they stand still, and after 2²² they have lost two hundredths.
+/// Most entries of a parameter to each of which a pass adds so often that sums of floats would be wrong: after 2²² additions
+/// of equal numbers they have lost two hundredths, and after 2²⁴ they no longer change.
 pub const FEW: usize = 1 << 14;
 
 /// One adapter and the scene that it holds.
@@ -118,14 +118,14 @@ pub struct Gpu {
     pipelines: Pipelines,
     scene: SceneRecord,
     sensors: Vec<SensorRecord>,
-    /// Parameter of the radiance behind the scene.
+    /// Index of the parameter of the background's radiance.
     emitter: Option<usize>,
     passes: Passes,
-    /// Without values, which live on the device, but for those of views.
+    /// Parameters without their values, which live on the device; only values of views are here as well.
     params: ParamSet,
     optimizer: Optimizer,
     arrays: Arrays,
-    /// What each rank has of the last image.
+    /// For each rank the pixels of the last image that it has rendered.
     rendered: Vec<Range<u32>>,
     /// Largest magnitude in the adjoint image.
     largest_adjoint: f32,
@@ -145,7 +145,7 @@ enum Passes {
 }
 
 impl Passes {
-    /// What rebuilds the tables that depend on the parameters' values.
+    /// The kernel that rebuilds the tables that depend on the parameters' values.
     fn table_kernel(&self) -> Option<Kernel> {
         match self {
             Self::Field(field) => field.slots.map(|_| Kernel::Occupancy),
@@ -228,7 +228,7 @@ impl Gpu {
     /// How gradients of parameters of these shapes are summed.
     fn accumulation_of(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> Accumulation {
         let has_many_additions = matches!(transport, Transport::Field(_) | Transport::Paths(_));
-        // What rays send to views has sums of its own.
+        // Derivatives by views have accumulators of their own.
         let of_views = |slot| views_of(transport).is_some_and(|views| views.slots().contains(&(slot as u32)));
         let few = |(slot, (shape, tuned)): (usize, &(Shape, bool))| *tuned && shape.len() <= FEW && !of_views(slot);
         match self.options.precise && has_many_additions && shapes.iter().enumerate().any(few) {
@@ -561,7 +561,7 @@ fn adjoint_kernel(transport: &Transport) -> Kernel {
     }
 }
 
-/// Holds what the shaders take for granted when they index without looking.
+/// Checks what shaders rely on when they index arrays without bounds checks.
 fn assert_consistent(resident: &Resident, params: &ParamSet) {
     for parameter in &params.parameters {
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Shapes, lights and cameras that a run moves: after a step the host reads the few values that tell where they stand, moves records and
-//! the BVH as it does for the CPU, and uploads them again.
+//! Shapes, lights and cameras that a run moves: after a step the host reads the few parameters of their motions, moves records
+//! and the BVH as it does for the CPU, and uploads them again.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ impl Gpu {
     }
 }
 
-/// What the adjoint needs of what moves; nothing where all stands still.
+/// Records of motions that the adjoint needs; empty if nothing moves.
 #[derive(Default)]
 pub(super) struct Motions {
     pub of_surfaces: Vec<MotionRecord>,
@@ -55,7 +55,7 @@ pub(super) struct Motions {
 }
 
 impl Motions {
-    /// Those of a scene with so many sensors, its own and those of nobody.
+    /// The records of a scene with this many sensors: its own, and others, which stand still.
     fn new(scene: &PathScene, sensors: usize, values: &[&[f32]]) -> Self {
         let mut motions = Self::default();
         if scene.rest.motions.is_empty() {
@@ -76,7 +76,7 @@ impl Motions {
         motions
     }
 
-    /// Adds what the vertices of a mesh follow; `record` is that of its surface.
+    /// Adds the tables by which the vertices of a mesh move, and names them in `record`, that of its surface.
     fn follow(&mut self, mesh: &Vertices, record: MotionRecord) -> MotionRecord {
         let mut record = MotionRecord {
             vertices: mesh.slot,
@@ -112,7 +112,7 @@ impl Motions {
     }
 }
 
-/// How something is moved that has the values of its parameters.
+/// The record of a motion at these values of the parameters; of no motion one that stands still.
 fn record(motion: Option<&Motion>, values: &[&[f32]]) -> MotionRecord {
     let still = MotionRecord {
         translate: NONE,

@@ -1,5 +1,5 @@
 //! Light tracing among surfaces on the GPU: as many paths begin at the lights as a view's whole film has samples. They are
-//! splatted onto a film of its own, which is then added to the image that holds what cameras see straight.
+//! splatted onto a separate film, which is then added to the image that has what cameras see of the lights directly.
 
 use std::ops::Range;
 
@@ -18,15 +18,15 @@ use crate::resident::paths::PathScene;
 use crate::resident::tracer::LightTracer;
 use crate::transport::light::lens::Lens;
 
-/// Edges behind those that Russian roulette leaves alone that a path has at most on the average of a dispatch: it survives with a
-/// probability of 0.95, so that 19 are expected, and of a thousand paths to exceed 64 of each has less than e^-1000.
+/// Most edges of a path beyond `rr_depth`, on the average over a dispatch: a path survives Russian roulette with a probability
+/// of 0.95, so that 19 are expected, and a thousand paths have more than 64 on average with a probability below e^-1000.
 const ROULETTE_EDGES: u32 = 64;
 
-/// The fewest paths that a dispatch is cut into.
+/// The fewest paths of a dispatch.
 const FEWEST_PATHS: u64 = 64;
 
-/// Bytes of a pixel's sums of floats, and how many paths add to them before they are settled: were all of them to bring the same to one
-/// pixel, a thousandth would be rounded away.
+/// Bytes of a pixel's sums of floats, and how many paths add to them before they are settled: if all added the same value to
+/// one pixel, a thousandth of the sum would be rounded away.
 const FLOAT_FILM: u64 = 32;
 const FLOAT_PATHS: u64 = 1 << 18;
 
@@ -48,7 +48,7 @@ impl Gpu {
         scene.light_tracer.as_ref().zip(tracer.as_ref())
     }
 
-    /// Whether what pixels receive is summed in whole numbers.
+    /// Whether pixels of the film are sums in whole numbers.
     fn has_whole_films(&self) -> bool {
         self.pipelines.dialect.accumulation != Accumulation::FloatAtomic
     }
@@ -69,7 +69,8 @@ impl Gpu {
         Ok(self.light_views(batch).into_iter().map(of).sum())
     }
 
-    /// Adds the light that is followed from the lights to what cameras have seen of them straight, if it is to be followed.
+    /// Traces paths from the lights, if the scene asks for it, and adds their splats to the image, which so far has what cameras
+    /// see of the lights directly.
     pub(super) fn splat_particles(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         if self.tracing().is_none() {
             return Ok(());
@@ -108,7 +109,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// Splats this rank's paths of a view. Sums are settled before they overflow, or round what is added to them.
+    /// Splats this rank's paths of a view. Sums are settled before whole numbers overflow, or floats are so large that much of
+    /// what is added to them is rounded away.
     fn trace_view(&self, launch: Launch, view: View) -> Result<()> {
         let Some((tracer, _)) = self.tracing() else {
             return Ok(());
@@ -131,7 +133,7 @@ impl Gpu {
         self.context.check()
     }
 
-    /// Has the sums over the ranks take the place of each rank's, which are settled.
+    /// Replaces this rank's sums, which must be settled, by the sums over all ranks.
     fn reduce_particles(&self, pixels: u32) -> Result<()> {
         let film = &self.arrays.film;
         match self.has_whole_films() {
@@ -180,7 +182,7 @@ impl Gpu {
     }
 }
 
-/// Paths for which sums in whole numbers have room: each adds at most once at an edge to a pixel.
+/// Paths for which sums in whole numbers have room: a path adds to a pixel at most once for each of its edges.
 fn most_paths(tracer: &LightTracer) -> u64 {
     let edges = tracer.max_depth.min(tracer.rr_depth.saturating_add(ROULETTE_EDGES));
     (BIN_ADDITIONS / u64::from(edges.max(1))).max(FEWEST_PATHS)

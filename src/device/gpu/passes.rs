@@ -17,11 +17,12 @@ use crate::kernels::loss::Loss;
 use crate::resident::field::FieldScene;
 use crate::transport::rays::film::{spread_sensor, spreads};
 
-/// Place among the statistics of what went wrong with sums in whole numbers: the twins of `shaders/bind/statistics.wgsl`.
+/// The word of the statistics that has the faults of sums in whole numbers, and the bit of one that is not finite: the twins
+/// of `shaders/bind/statistics.wgsl`.
 const FAULTS: usize = 6;
 const FAULT_NOT_FINITE: u32 = 2;
 
-/// Bytes of a pixel that samples are spread over: the sum of eight floats of `shaders/develop.wgsl`.
+/// Bytes of a pixel's sums when samples are spread over pixels: eight floats, as in `shaders/develop.wgsl`.
 const SPREAD_BYTES: u64 = 32;
 
 impl Gpu {
@@ -46,8 +47,8 @@ impl Gpu {
         self.context.check()
     }
 
-    /// Renders a view into the image whose samples are spread over pixels: one of each pixel at a time, which the pixels
-    /// around then gather.
+    /// Renders a view into the image by (13a), its samples spread over pixels: one sample of each pixel at a time, which the
+    /// pixels around then gather.
     pub(super) fn develop_pass(&mut self, batch: &Batch, keys: Keys, spp: u32) -> Result<()> {
         let Passes::Paths(passes) = &self.passes else {
             return self.render_pass(batch, keys, spp);
@@ -100,7 +101,7 @@ impl Gpu {
         self.context.check()
     }
 
-    /// Renders a channel of the first surfaces into the image.
+    /// Renders the channel `aov` of the surfaces that camera rays meet first into the image.
     pub(super) fn aov_pass(&mut self, batch: &Batch, keys: Keys, spp: u32, aov: u32) -> Result<()> {
         let Passes::Paths(passes) = &self.passes else {
             return Err(no_surfaces());
@@ -162,8 +163,8 @@ impl Gpu {
         })
     }
 
-    /// The loss of images over their means, which it divides by: those of all pixels that are not masked. A mean of zero divides
-    /// by nothing.
+    /// The loss that divides image and reference by their means: sums over the pixels that are not masked, over the number of all
+    /// pixels. An image whose mean is zero is not divided.
     fn over_means(&self, batch: &Batch, launch: Launch) -> Result<Loss> {
         let launch = Launch {
             loss_kind: records::loss::MEANS,
@@ -178,7 +179,7 @@ impl Gpu {
         Ok(Loss::ScaledL2 { image, reference })
     }
 
-    /// Runs the loss pass over the pixels that this rank compares; returns what the workgroups of the whole batch report.
+    /// Runs the loss pass over the pixels that this rank compares; returns the results of all workgroups of the batch.
     fn compare_pixels(&self, batch: &Batch, launch: Launch) -> Result<Vec<[f32; 4]>> {
         let [first, last] = [launch.first_pixel, launch.last_pixel].map(|pixel| pixel.div_ceil(ELEMENT_GROUP));
         let groups = last - first;
@@ -225,7 +226,7 @@ impl Gpu {
         self.finish_adjoint(units)
     }
 
-    /// Collects sums in whole numbers and reads what an adjoint pass has counted.
+    /// Adds sums in whole numbers to the gradients, and reads the statistics of an adjoint pass.
     pub(super) fn finish_adjoint(&mut self, units: Units) -> Result<ReplayStats> {
         self.reduce_sums()?;
         self.collect_sums(units)?;
@@ -284,7 +285,7 @@ impl Gpu {
         self.context.check()
     }
 
-    /// Compiles a kernel, or those that do its work in turn, for a pass of so many samples of so many pixels.
+    /// Compiles a kernel, or the kernels of waves that do its work in turn, for a pass of `spp` samples of `pixels` pixels.
     fn prepare(&mut self, kernel: Kernel, pixels: u32, spp: u32) -> Result<()> {
         let Some(turns) = self.turns(kernel) else {
             return self.pipelines.prepare(&self.context, kernel);
@@ -312,7 +313,7 @@ impl Gpu {
         self.over_samples(kernel, launch, dispatch, run, samples)
     }
 
-    /// The same over some samples of each pixel, each piece of which counts as a part of the picture.
+    /// [`Self::over_rays`] over some samples of each pixel; each piece counts as a part of the picture.
     pub(super) fn over_samples(
         &self,
         kernel: Kernel,
@@ -380,7 +381,7 @@ impl Gpu {
     /// How a pass over a field is cut.
     ///
     /// # Errors
-    /// A single ray is longer than what the adapter walks.
+    /// A single ray has more samples than the adapter takes.
     fn ray_dispatches(&self, field: &FieldScene, spp: u32, budget: u64) -> Result<DispatchSize> {
         let longest = field.longest_ray(&self.scene);
         let adapter = &self.context.summary;
@@ -405,7 +406,7 @@ impl Gpu {
             .unwrap_or_else(|| DispatchSize::over(pixels, longest, spp, PATH_LOOKUPS))
     }
 
-    /// The record of a pass, before it is cut.
+    /// The launch record of a pass, before the pass is cut into pieces.
     pub(super) fn launch(&self, batch: &Batch, keys: Keys, spp: u32) -> Launch {
         let tables = &self.arrays.tables;
         let launch = Launch {
@@ -465,7 +466,7 @@ impl Gpu {
         }
     }
 
-    /// What shaders are told of a parameter.
+    /// The slot by which shaders find a parameter.
     pub(super) fn slot(&self, parameter: Option<usize>) -> Slot {
         parameter.map_or(Slot::NONE, |i| {
             let described = &self.params.parameters[i];
@@ -517,7 +518,7 @@ impl Gpu {
     }
 }
 
-/// What an adjoint pass says of a gradient that cannot be summed.
+/// The error of an adjoint pass whose gradients cannot be summed.
 pub(super) fn gradient_fault(what: &str) -> DeviceError {
     DeviceError::Overflow(format!(
         "a gradient {what}; lower the learning rate, or bound the density away from zero"

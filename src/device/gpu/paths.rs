@@ -21,10 +21,11 @@ use crate::resident::paths::PathScene;
 use crate::transport::scene::coats::{COAT_FLOATS, Coat};
 use crate::transport::scene::light_table::{sampling_tables, slots_of_tables};
 
-/// Shaders may assume that floats are finite: the twin of `FAR` in `shaders/transport/scene/records.wgsl`.
+/// Stands for infinity, since shaders may assume that floats are finite: the twin of `FAR` in
+/// `shaders/transport/scene/records.wgsl`.
 const FAR: f32 = 1e30;
 
-/// Texels of a cell of majorants that an invocation looks at; larger cells, those of media that repeat, are left to the
+/// Most texels of a majorant's cell that an invocation reads; larger cells, those of media that repeat, are left to the
 /// host.
 const CELL_TEXELS: usize = 1 << 12;
 
@@ -61,9 +62,9 @@ pub(super) struct Places {
 pub(super) struct PathPasses {
     pub scene: PathScene,
     pub arrays: PathArrays,
-    /// Where paths are followed together.
+    /// The buffers of waves, if paths are followed in waves.
     pub waves: Option<Waves>,
-    /// How light is followed from the lights, if it is: a [`super::records::TracerRecord`].
+    /// The record of light tracing, if the scene asks for it: a [`super::records::TracerRecord`].
     pub tracer: Option<wgpu::Buffer>,
 }
 
@@ -87,7 +88,7 @@ pub(super) struct PathArrays {
     pub bounds: wgpu::Buffer,
     pub environment_at: u32,
     pub coats_at: u32,
-    /// The adapter's own, where that is searched.
+    /// The adapter's own hierarchy, if ray queries search it.
     pub hierarchy: Option<Hierarchy>,
 }
 
@@ -114,7 +115,8 @@ impl PathArrays {
         let (packed, places) = pack(scene, plan, shapes, &Motions::default());
         let records = context.storage("records", packed.0.len() as u64)?;
         context.upload(&records, 0, &packed.0);
-        // Mesa's software driver reads a uniform buffer without a loop over the lanes, and compiles that in a fraction of the time.
+        // Mesa's software driver reads a uniform buffer without a loop over the lanes, and compiles that in a fraction of the
+        // time.
         let bytes = 16 * u64::from(FEW_RECORDS);
         let is_served = context.summary.kind == AdapterKind::Software
             && places.nodes <= FEW_RECORDS
@@ -141,7 +143,7 @@ impl PathArrays {
         })
     }
 
-    /// Uploads the records anew after shapes have moved, with how they do.
+    /// Uploads the records anew after shapes have moved, with the records of their motions.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -194,7 +196,7 @@ fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Moti
         .collect();
     let distances: Vec<[f32; 4]> = in_groups(&scene.distances.values);
     let rooms: Vec<[u8; 16]> = in_groups(&scene.distances.rooms);
-    // How many are tested in turn, and then the numbers of all.
+    // How many shapes other than meshes are tested in turn, and then the indices of all of these shapes.
     let in_turn = if has_shapes_in_tree(scene) {
         0
     } else {
@@ -236,10 +238,10 @@ fn in_groups<T: Copy + Default, const N: usize>(values: &[T]) -> Vec<[T; N]> {
     values.chunks(N).map(group).collect()
 }
 
-/// A part of a buffer: what it is in the plural, its bytes, and how to have fewer.
+/// A part of a buffer: its name in the plural, its bytes, and advice for having fewer.
 type Part = (&'static str, u64, &'static str);
 
-/// What makes up the records, but for what is small in any scene.
+/// The parts of the buffer of records that may be large.
 fn record_parts(paths: &PathScene) -> [Part; 3] {
     let bytes = |count: usize, each: usize| (count * each) as u64;
     let meshes = bytes(paths.bvh.nodes.len(), size_of::<NodeRecord>())
@@ -257,7 +259,7 @@ fn record_parts(paths: &PathScene) -> [Part; 3] {
     ]
 }
 
-/// What makes up the bounds.
+/// The parts of the buffer of bounds that may be large.
 fn bound_parts(paths: &PathScene, scene: &SceneRecord) -> [Part; 2] {
     let majorants = 4 * paths.majorants() as u64;
     let table = 4 * paths.sampling_tables_len(scene) as u64;
@@ -347,7 +349,7 @@ impl Gpu {
         self.context.check()
     }
 
-    /// The values of these parameters, each in its place among all.
+    /// The values of these parameters, by slot; those of all other parameters are empty.
     pub(super) fn values_of(&self, slots: &[u32]) -> Result<Vec<Vec<f32>>> {
         let mut values = vec![Vec::new(); self.params.parameters.len()];
         for &slot in slots {

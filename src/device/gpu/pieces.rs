@@ -16,18 +16,19 @@ pub(super) const ADJOINT_SAMPLES: u64 = 1 << 23;
 /// Lookups along paths that a dispatch may take.
 pub(super) const PATH_LOOKUPS: u64 = 1 << 26;
 
-/// Lookups along an edge of a path, shadow ray included, that dispatches are cut for.
+/// Lookups along an edge of a path, shadow ray included, by which dispatches are sized.
 const EDGE_LOOKUPS: u64 = 64;
 
-/// Edges of a path that dispatches are cut for: longer paths are rare, and others of their dispatch are shorter.
+/// Most edges of a path by which dispatches are sized: longer paths are rare, and others of their dispatch are shorter.
 const PATH_EDGES: u32 = 16;
 
-/// Lookups along a path of at most `depth` edges that dispatches are cut for.
+/// Lookups along a path of at most `depth` edges by which dispatches are sized.
 pub(super) fn path_lookups(depth: u32) -> u64 {
     EDGE_LOOKUPS * u64::from(depth.clamp(1, PATH_EDGES))
 }
 
-/// Lookups along a path of light of at most `depth` edges, each of which may be splatted onto a film with a filter of this radius.
+/// Lookups along a light path of at most `depth` edges, each of which may be splatted onto a film with a filter of this
+/// radius.
 pub(super) fn particle_lookups(depth: u32, radius: f32) -> u64 {
     let across = (2.0 * radius) as u64 + 1;
     path_lookups(depth) + u64::from(depth.clamp(1, PATH_EDGES)) * across * across
@@ -53,8 +54,8 @@ impl DispatchSize {
         Self::over(u32::MAX, longest, spp, budget)
     }
 
-    /// The same over a known number of pixels: of few as many samples more, because a dispatch that does not fill a GPU lasts as
-    /// long as its longest ray.
+    /// [`Self::new`] for a known number of pixels: if they are few, a dispatch takes the more samples of each, because one that
+    /// does not fill a GPU lasts as long as its longest ray.
     pub(super) fn over(pixels: u32, longest: u64, spp: u32, budget: u64) -> Self {
         let longest = longest.max(1);
         let fits = |rays: &&u32| u64::from(**rays) * longest <= budget;
@@ -67,7 +68,7 @@ impl DispatchSize {
         }
     }
 
-    /// The same for at most so many samples of all its pixels together.
+    /// This size, reduced to at most `paths` samples of all pixels of a dispatch together.
     pub(super) fn at_most(self, paths: u64) -> Self {
         let rays = u64::from(self.rays).clamp(1, paths.max(1));
         Self {

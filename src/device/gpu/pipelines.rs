@@ -13,7 +13,7 @@ use crate::resident::{Resident, Transport};
 #[derive(Debug)]
 pub(super) struct Pipelines {
     library: Library,
-    /// Whether the texts are those that the tests have seen.
+    /// Whether the shaders are the embedded ones, which tests have checked.
     embedded: bool,
     pub dialect: Dialect,
     /// Degree of the spherical harmonics.
@@ -46,7 +46,7 @@ impl Pipelines {
         })
     }
 
-    /// Follows a scene: what depends on its figures will be compiled anew.
+    /// Adapts to a scene: kernels whose constants or text change will be compiled anew.
     pub(super) fn follow(&mut self, resident: &Resident) {
         let (degree, contents) = (resident.scene.sh_degree, Contents::of(resident));
         let (other_degree, other_contents) = (degree != self.degree, contents != self.contents);
@@ -70,7 +70,7 @@ impl Pipelines {
         }
     }
 
-    /// Follows a plan of parameters: where their number of buffers changes, all is compiled anew.
+    /// Sets the number of buffers of parameters; if it changes, all kernels will be compiled anew.
     pub(super) fn set_banks(&mut self, banks: usize) {
         if banks != self.dialect.banks {
             self.dialect.banks = banks;
@@ -78,7 +78,7 @@ impl Pipelines {
         }
     }
 
-    /// Follows how gradients are summed: where that changes, what sums is compiled anew.
+    /// Sets how gradients are summed; if that changes, kernels that sum will be compiled anew.
     pub(super) fn set_accumulation(&mut self, accumulation: Accumulation) {
         if accumulation != self.dialect.accumulation {
             self.dialect.accumulation = accumulation;
@@ -86,7 +86,7 @@ impl Pipelines {
         }
     }
 
-    /// Follows whether the adapter finds what rays meet: where that changes, what follows paths is compiled anew.
+    /// Sets whether ray queries find intersections; if that changes, kernels that follow paths will be compiled anew.
     pub(super) fn set_ray_queries(&mut self, ray_queries: bool) {
         if ray_queries != self.dialect.ray_queries {
             self.dialect.ray_queries = ray_queries;
@@ -94,7 +94,7 @@ impl Pipelines {
         }
     }
 
-    /// Follows whether records are read from a uniform buffer: where that changes, what follows paths is compiled anew.
+    /// Sets whether records are read from a uniform buffer; if that changes, kernels that follow paths will be compiled anew.
     pub(super) fn set_uniform_records(&mut self, uniform_records: bool) {
         if uniform_records != self.dialect.uniform_records {
             self.dialect.uniform_records = uniform_records;
@@ -102,7 +102,7 @@ impl Pipelines {
         }
     }
 
-    /// Follows whether cameras are refined: where that changes, the replay of a field is compiled anew.
+    /// Sets whether cameras are refined; if that changes, the replay of a field will be compiled anew.
     pub(super) fn set_views(&mut self, views: bool) {
         if views != self.dialect.views {
             self.dialect.views = views;
@@ -153,7 +153,7 @@ impl Pipelines {
             // SAFETY: the shaders index buffers by places that are clamped to their arrays' sizes, which the host has
             // uploaded beside arrays of just these sizes; every loop counts towards a bound, goes on along a ray, goes
             // down a tree, or ends by Russian roulette; divisors are sizes, which are never zero where they are divided
-            // by. Of rays that are searched by queries nothing is promised, so that those are checked.
+            // by. None of this covers the rays of ray queries, whose checks therefore stay.
             unsafe {
                 let checks = wgpu::ShaderRuntimeChecks {
                     ray_query_initialization_tracking: true,

@@ -26,7 +26,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// What shaders name its first entry by.
+    /// The address of its first entry in shaders.
     pub(super) fn address(self) -> u32 {
         match self.bank {
             0 => self.first as u32,
@@ -35,7 +35,7 @@ impl Place {
     }
 }
 
-/// How many banks of how many entries shaders can be given.
+/// The number of banks that shaders can bind, and the most entries of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Room {
     banks: usize,
@@ -43,7 +43,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// What an adapter gives to kernels that bind `others` storage buffers beside those of parameters and their
+    /// The room on an adapter for kernels that bind `others` storage buffers beside those of parameters and their
     /// gradients.
     pub(super) fn new(adapter: &AdapterSummary, others: u32, accumulation: Accumulation) -> Self {
         let entry = if accumulation.is_fixed() { SUM_BYTES } else { 4 };
@@ -56,7 +56,7 @@ impl Room {
 }
 
 impl Room {
-    /// The same with banks of fewer entries.
+    /// This room with at most `entries` entries in a bank.
     pub(super) fn at_most(self, entries: Option<usize>) -> Self {
         Self {
             entries: self.entries.min(entries.unwrap_or(usize::MAX)),
@@ -216,7 +216,7 @@ fn describe(size: [usize; 3], channels: usize) -> String {
     }
 }
 
-/// A size for people.
+/// A size in MiB, for messages.
 pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
@@ -318,7 +318,7 @@ mod tests {
         assert!(check_fits(85, Accumulation::FixedPoint).is_ok() && check_fits(86, Accumulation::FixedPoint).is_err());
     }
 
-    /// The twin of shaders, which this module alone sees.
+    /// A constant that is private to this module has the same value in the shaders.
     #[test]
     fn shaders_know_where_the_second_buffer_begins() {
         let declared = format!("const SECOND_BANK: u32 = {SECOND_BANK:#x}u;");

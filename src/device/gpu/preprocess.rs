@@ -1,6 +1,6 @@
 //! Shader text from modules: `#import path`, `#ifdef`, `#ifndef`, `#else`, `#endif`, and a map of lines back to files.
 //!
-//! WGSL's module scope knows no order, so that importing is pasting, once, where the first import stands.
+//! Declarations at WGSL's module scope may stand in any order, so that a module is pasted once, at its first import.
 
 use std::collections::{HashMap, HashSet};
 
@@ -56,7 +56,7 @@ struct Composer<'a> {
 /// An open `#ifdef`.
 struct Condition {
     line: usize,
-    /// Whether the lines of the branch at hand are kept.
+    /// Whether the lines of the current branch are kept.
     active: bool,
     has_else: bool,
 }

@@ -1,6 +1,6 @@
-//! Passes that several ranks share, a GPU each: a rank looks at a run of a batch's pixels, or takes a run of a light's cells,
-//! and what its rays, tiles or paths have sent is summed over the ranks before anything reads it. Sums in whole numbers are,
-//! too, so that their bits are those of one rank; sums of floats are rounded once more a rank.
+//! Passes that several ranks share, a GPU each: a rank takes a run of a batch's pixels or of a light's cells, and derivatives
+//! or splats are summed over the ranks before anything reads them. Sums in whole numbers have the bits of a single rank; sums
+//! of floats are rounded once more for each rank.
 
 use std::ops::Range;
 
@@ -16,13 +16,13 @@ use crate::device::{Batch, DeviceError, Result};
 const PIECE: u64 = 1 << 26;
 
 impl Gpu {
-    /// Has the passes of all ranks of a job work together.
+    /// Shares the passes of this device with the other ranks of a job.
     #[must_use]
     pub(in crate::device) fn shared_by(self, cluster: Cluster) -> Self {
         Self { cluster, ..self }
     }
 
-    /// The run of each rank in a batch's pixels, one behind the other: whole workgroups of the loss, or of splats whole rows of
+    /// Each rank's run of a batch's pixels, one behind the other: whole workgroups of the loss, or for splats whole rows of
     /// tiles.
     pub(super) fn runs(&self, batch: &Batch) -> Vec<Range<u32>> {
         let pixels = batch.pixels().min(self.arrays.pixels);
@@ -48,8 +48,8 @@ impl Gpu {
         own.start as u32..own.end as u32
     }
 
-    /// The pixels that this rank compares: the workgroups of the loss that hold a pixel of its run, or all, where light may arrive
-    /// anywhere.
+    /// The pixels that this rank compares: the workgroups of the loss that hold a pixel of its run, or all pixels where light may
+    /// arrive anywhere.
     pub(super) fn compared(&self, batch: &Batch) -> Range<u32> {
         let pixels = batch.pixels().min(self.arrays.pixels);
         if let Passes::Light(_) = &self.passes {
@@ -60,13 +60,13 @@ impl Gpu {
         begin..own.end.next_multiple_of(ELEMENT_GROUP).min(pixels)
     }
 
-    /// The workgroups of the loss, counted in the batch, for which each rank reports: those whose first pixel is of its run.
+    /// For each rank the workgroups of the loss, numbered over the batch, that it reports: those whose first pixel is in its run.
     pub(super) fn reporting(&self, batch: &Batch) -> Vec<Range<u32>> {
         let group = |run: Range<u32>| run.start.div_ceil(ELEMENT_GROUP)..run.end.div_ceil(ELEMENT_GROUP);
         self.runs(batch).into_iter().map(group).collect()
     }
 
-    /// What each rank has of its part, put together.
+    /// The ranks' arrays concatenated; `parts` gives the lengths.
     pub(super) fn of_all(&self, own: &[[f32; 4]], parts: &[Range<u32>]) -> Vec<[f32; 4]> {
         let lengths: Vec<usize> = parts.iter().map(Range::len).collect();
         self.cluster.concat_lengths(own, &lengths).concat()
@@ -83,14 +83,14 @@ impl Gpu {
         }
     }
 
-    /// Before rays send what is added to gradients of floats: one rank alone keeps what is there.
+    /// Before derivatives are added to gradients of floats: all ranks but rank 0 zero theirs, so that what is there counts once.
     pub(super) fn begin_sums(&self) {
         if !self.cluster.leads() && !self.pipelines.dialect.accumulation.is_fixed() {
             self.context.clear(self.arrays.banks.iter().map(|bank| &bank.gradient));
         }
     }
 
-    /// After rays have sent what they send: the sums over the ranks take the place of each rank's.
+    /// After an adjoint pass: replaces each rank's sums by the sums over all ranks.
     pub(super) fn reduce_sums(&self) -> Result<()> {
         for (parameter, place) in self.params.parameters.iter().zip(&self.arrays.plan.places) {
             if parameter.tuning.is_none() {
@@ -106,8 +106,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// After paths have fallen on a film of so many pixels: the sums over the ranks take the place of each rank's. In whole numbers
-    /// there is room for all paths on one pixel.
+    /// After paths were splatted onto a film of so many pixels: replaces each rank's film by the sum over all ranks. In whole
+    /// numbers there is room for all paths on one pixel.
     pub(super) fn reduce_film(&self, pixels: u32) -> Result<()> {
         let entries = 0..4 * u64::from(pixels);
         match self.pipelines.dialect.accumulation {
@@ -118,7 +118,7 @@ impl Gpu {
         }
     }
 
-    /// Has sums over the ranks take the place of each rank's entries of a buffer.
+    /// Replaces each rank's entries of a buffer by their sums over all ranks.
     pub(super) fn reduce<T: Plain>(
         &self,
         buffer: &wgpu::Buffer,
@@ -144,7 +144,7 @@ pub(super) fn float_sum(of_ranks: &mut dyn Iterator<Item = f32>) -> f32 {
     of_ranks.sum()
 }
 
-/// The sum of the ranks' sums; where one of them or the total is an overflow, what `collect` takes for one.
+/// The sum of the ranks' sums; [`LIMIT`], an overflow for `collect`, where one of them or the total is an overflow.
 pub(super) fn whole_sum(of_ranks: &mut dyn Iterator<Item = i64>) -> i64 {
     let fits = |sum: i128| sum.unsigned_abs() < LIMIT.unsigned_abs().into();
     let (mut total, mut all_fit) = (0i128, true);

@@ -1,4 +1,4 @@
-//! The records that pieces of work carry to the shaders, byte for byte as in `shaders/common/layout.wgsl`.
+//! The records that describe pieces of work to the shaders, byte for byte as in `shaders/common/layout.wgsl`.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -50,7 +50,7 @@ pub mod penalty {
     pub const SPARSITY: u32 = 1;
 }
 
-/// Where a parameter is, and what becomes of derivatives by it.
+/// Where a parameter lies, whether it is optimised, and the resolution of its sums.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 pub struct Slot {
@@ -148,10 +148,10 @@ pub struct Launch {
     pub exposure: u32,
     /// Factor on the reference of a loss that scales both; that on the image is `loss_delta`.
     pub loss_scale: f32,
-    /// Factor on what rays send to the places of their cameras, a power of two: about the world units in a unit of a pose's
-    /// translation, so that sums in whole numbers know no unit of length.
+    /// Factor on derivatives by the places of cameras, a power of two: about the world units in a unit of a pose's
+    /// translation, so that the resolution of sums in whole numbers does not depend on the unit of length.
     pub view_length: f32,
-    /// Where the records of what moves begin, in units of 16 bytes: those of surfaces, of vertices that heights displace, of lights
+    /// Where the records of motions begin, in units of 16 bytes: those of surfaces, of vertices that heights displace, of lights
     /// and of cameras; and the triangles around vertices.
     pub motions_at: u32,
     pub displaced_at: u32,
@@ -160,10 +160,10 @@ pub struct Launch {
     pub around_at: u32,
     /// Where the list of shapes that rays are tested against in turn begins.
     pub singles_at: u32,
-    /// In how many places a wave keeps what the edges of a path met, and the first edge that it keeps.
+    /// The places that a wave has for the intersections of a path's edges, and the first edge that it keeps.
     pub wave_places: u32,
     pub wave_first: u32,
-    /// Where the first of them is: a part of the wave, and a word there.
+    /// Where the first of these places is: a part of the wave, and a word in it.
     pub wave_edges_at: u32,
     pub wave_edges_word: u32,
 }
@@ -172,7 +172,7 @@ pub struct Launch {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct DisplacedRecord {
-    /// Its way for a height of one, and where it is at height zero.
+    /// Its displacement for a height of one, and its position at height zero.
     pub along: [f32; 3],
     pub padding_0: u32,
     pub rest: [f32; 3],
@@ -182,7 +182,7 @@ pub struct DisplacedRecord {
     pub weights: [f32; 4],
 }
 
-/// How a surface, a light or a camera is moved: [`crate::resident::motion::Motion`], with what follows from the parameters' values. Parameters are
+/// The motion of a surface, a light or a camera: [`crate::resident::motion::Motion`] at the parameters' values. A parameter is
 /// [`NONE`] where there is none.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
@@ -192,7 +192,7 @@ pub struct MotionRecord {
     pub scale: u32,
     /// Factors that it is scaled by: one, or three.
     pub scale_channels: u32,
-    /// What it is turned and scaled about.
+    /// The point about which it is rotated and scaled.
     pub origin: [f32; 3],
     /// The positions of a mesh's vertices, or heights that displace them.
     pub vertices: u32,
@@ -206,8 +206,8 @@ pub struct MotionRecord {
     pub relief: u32,
     /// Of the angle x: sin x / x, (1 − cos x) / x² and (x − sin x) / x³.
     pub sines: [f32; 3],
-    /// Of a smooth mesh, where the lists of the triangles around its vertices begin, in words: for each vertex and behind the last
-    /// one the place of its first triangle, then the two other vertices of each.
+    /// For a smooth mesh, where the lists of the triangles around its vertices begin, in words: for each vertex and behind the
+    /// last one the place of its first triangle, then the two other vertices of each triangle.
     pub around: u32,
     /// Where points slide: [`crate::resident::glide::Track`].
     pub track: Rows,
@@ -220,7 +220,7 @@ pub struct MotionRecord {
 pub mod exposure {
     /// A sample of each pixel is rendered, or spread over pixels.
     pub const SAMPLE: u32 = 1;
-    /// All are spread.
+    /// All samples are spread.
     pub const DONE: u32 = 2;
 }
 
@@ -241,14 +241,14 @@ pub struct SplatSettings {
     pub groups: u32,
     /// Workgroups a row of the dispatch.
     pub groups_x: u32,
-    /// Tiles that the pass looks at: a row of the view's, and how many rows of them from [`Self::first_row`] on.
+    /// Tiles of the pass: their number in a row of the view, and the number of rows from [`Self::first_row`] on.
     pub tiles_x: u32,
     pub tiles_y: u32,
     pub width: u32,
     pub height: u32,
     /// The view's first pixel in the image of the batch.
     pub first_pixel: u32,
-    /// The longer side of the picture in pixels, and what is added to places, in pixels.
+    /// The longer side of the picture in pixels, and what is added to centres, in pixels.
     pub side: f32,
     pub offset: [f32; 2],
     pub first_row: u32,
@@ -317,9 +317,9 @@ pub struct LightFilm {
     pub near_clip: f32,
     pub depth: [f32; 3],
     pub far_clip: f32,
-    /// Of one path of the pass.
+    /// Factor on the splat of one path of the pass, for each colour.
     pub exposure: [f32; 3],
-    /// Units in one, of a film in whole numbers.
+    /// The number of units in 1.0, for a film in whole numbers.
     pub units: f32,
     pub size: [u32; 2],
     /// The view's first pixel in the image of the batch.
@@ -336,10 +336,10 @@ pub struct LightFilm {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct LightSettings {
-    /// What bends light, and its texels along x, y and z.
+    /// The slab's heights or the cube's index, and its texels along x, y and z.
     pub parameter: Slot,
     pub size: [u32; 4],
-    /// One of both is zero.
+    /// The optic is one of these; the other is zero.
     pub slab: Slab,
     pub cube: Cube,
     pub screen: Screen,
@@ -350,7 +350,7 @@ pub struct LightSettings {
 /// Vectors of two nodes each that hold the widest filter which is splatted.
 pub const SPLAT_VECTORS: usize = 513;
 
-/// How light is followed from the lights onto the film of a view: [`crate::resident::tracer::LightTracer`] and
+/// Light tracing among surfaces onto the film of a view: [`crate::resident::tracer::LightTracer`] and
 /// [`crate::transport::light::lens::Lens`].
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
@@ -400,11 +400,11 @@ pub struct Elements {
     pub decay_1: f32,
     pub decay_2: f32,
     pub epsilon: f32,
-    /// Of a penalty, over its number of terms; of sums in whole numbers, their unit.
+    /// The weight of a penalty over its number of terms, or the unit of sums in whole numbers.
     pub weight: f32,
     /// Where the pass's workgroups report among the partial sums.
     pub report_at: u32,
-    /// Of majorants: factor on the extinction, margin, and the least of them.
+    /// For majorants: factor on the extinction, margin, and the least majorant.
     pub scale: f32,
     pub margin: f32,
     pub least: f32,

@@ -155,7 +155,7 @@ pub const MODULES: &[(&str, &str)] = embed![
 /// The folder that replaces the embedded texts, for work on shaders without rebuilding the program.
 pub const FOLDER_VARIABLE: &str = "PRBOPT_SHADER_DIR";
 
-/// What a shader runs.
+/// A kernel: a shader's entry point, compiled with its defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kernel {
     Render,
@@ -168,8 +168,8 @@ pub enum Kernel {
     RenderPaths,
     RenderAov,
     BackpropagatePaths,
-    /// Those that take turns at a wave of paths ([`super::waves`]): in a primal pass, in the first walk of an adjoint, in its replay,
-    /// or in all.
+    /// The kernels that take turns at a wave of paths ([`super::waves`]): in a primal pass, in the first walk of an adjoint, in
+    /// its replay, or in all.
     BeginPaths,
     BeginAdjoint,
     BeginReplay,
@@ -196,12 +196,12 @@ pub enum Kernel {
     DevelopParticles,
 }
 
-/// How many rays add to one gradient at once.
+/// How concurrent invocations add to the same entry of a gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Accumulation {
     /// The adapter adds floats atomically.
     FloatAtomic,
-    /// Compare and exchange until no other ray has come between.
+    /// Compare and exchange of floats, repeated until no other invocation has changed the entry in between.
     CompareExchange,
     /// Whole numbers of 64 bits, whose sums do not depend on their order, in two words of 32.
     FixedPoint,
@@ -220,21 +220,21 @@ impl Accumulation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dialect {
     pub accumulation: Accumulation,
-    /// Whether sums may be those of subgroups.
+    /// Whether sums are first taken over subgroups.
     pub subgroups: bool,
-    /// Buffers that parameters are in.
+    /// Number of buffers that parameters lie in.
     pub banks: usize,
     /// Whether rays through a field send derivatives to their cameras.
     pub views: bool,
-    /// Whether the adapter finds what rays meet by its own hierarchy.
+    /// Whether ray queries find intersections, by the adapter's own hierarchy.
     pub ray_queries: bool,
     /// Whether the records that a scene has few of are read from a uniform buffer.
     pub uniform_records: bool,
 }
 
 impl Dialect {
-    /// Sums of this kind, without subgroups, one buffer of parameters, cameras that are known, our own hierarchy, and all records in
-    /// one buffer.
+    /// Sums of this kind, without subgroups, one buffer of parameters, fixed cameras, our own hierarchy, and all records in one
+    /// buffer.
     pub fn plain(accumulation: Accumulation) -> Self {
         Self {
             accumulation,
@@ -388,7 +388,7 @@ impl Kernel {
         defines
     }
 
-    /// Whether many invocations add to one number in it, so that it is compiled for how that is done.
+    /// Whether its invocations add to the same numbers or read such sums, so that it is compiled for an [`Accumulation`].
     pub(super) fn sums(self) -> bool {
         matches!(
             self,
@@ -479,7 +479,7 @@ impl Library {
         if kernel.follows_paths() {
             defines.extend(leaves.defines());
         }
-        // A workgroup may have 16 KiB; deeper hierarchies take more.
+        // A workgroup may have 16 KiB of memory; the stacks for deeper hierarchies take more.
         if kernel == Kernel::SearchPaths && !leaves.is_deep() {
             defines.push("SHARED_STACK");
         }

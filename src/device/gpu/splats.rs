@@ -16,7 +16,7 @@ use crate::resident::splats::{Placed, SplatScene};
 /// Edge of a tile in pixels: the twin of `shaders/bind/splats.wgsl`.
 const TILE: u32 = 16;
 
-/// Bytes of a splat in pixels.
+/// Bytes of a projected splat.
 const SPLAT_BYTES: u64 = 48;
 
 /// The most pairs of a tile and a group of splats, and the fewest splats of a group.
@@ -34,11 +34,11 @@ pub(super) struct SplatPasses {
 #[derive(Debug)]
 pub(super) struct SplatArrays {
     settings: wgpu::Buffer,
-    /// Splats in pixels.
+    /// Projected splats, in pixels.
     projected: wgpu::Buffer,
-    /// Places of lists, and the lists.
+    /// Where the lists of tiles begin, then the lists.
     lists: wgpu::Buffer,
-    /// Entries that each pixel of the batch has looked at.
+    /// For each pixel of the batch the number of entries that it has processed.
     looked_at: wgpu::Buffer,
     /// Entries for which there is room in `lists`, and pixels in `looked_at`.
     words: u32,
@@ -98,7 +98,7 @@ impl SplatArrays {
     }
 }
 
-/// Rows of tiles of a view, whose first pixel in the image of the batch this is.
+/// Rows of tiles of a view; `first_pixel` is the view's first pixel in the image of the batch.
 #[derive(Debug, Clone)]
 struct Band {
     sensor: SensorRecord,
@@ -197,7 +197,7 @@ impl Gpu {
         self.context.check()
     }
 
-    /// What this rank renders: the tiles of its run, and those behind, pixels of which its loss compares.
+    /// The rows of tiles that this rank renders: those of its run, and those behind with pixels that its loss compares.
     fn bands(&self, batch: &Batch) -> Vec<Band> {
         let run = self.own_run(batch).start..self.compared(batch).end;
         let views = views(&self.sensors, batch).into_iter();
@@ -219,7 +219,7 @@ impl Gpu {
         let bands = self.bands(batch);
         let end = self.own_run(batch).end;
         for band in &bands {
-            // The lists of a single view are still there.
+            // If there is a single band, its lists are still there from the render.
             let settings = match bands.len() {
                 1 => self.settings(band),
                 _ => self.list_band(band)?,
@@ -267,7 +267,7 @@ impl Gpu {
         Ok(settings)
     }
 
-    /// Counts and sums up; returns the number of all entries.
+    /// Counts the entries of each tile and takes the prefix sum; returns the number of all entries.
     fn count_band(&mut self, settings: SplatSettings) -> Result<u32> {
         let super::Passes::Splats(passes) = &self.passes else {
             return Ok(0);
@@ -283,7 +283,7 @@ impl Gpu {
         Ok(bytemuck::pod_read_unaligned(&bytes))
     }
 
-    /// Makes room for words of lists; true if what was there is lost.
+    /// Makes room for words of lists; true if the buffer was replaced and its content lost.
     fn fit_lists(&mut self, words: u64) -> Result<bool> {
         let super::Passes::Splats(passes) = &mut self.passes else {
             return Ok(false);

@@ -7,10 +7,10 @@ use super::context::{Context, lock};
 use super::shaders::Kernel;
 use crate::device::{KernelTime, Result};
 
-/// Dispatches that are timed before their times are read: two stamps each, as many as wgpu lets a set hold.
+/// Dispatches that are timed before their times are read: two timestamps each, as many as wgpu lets a query set hold.
 const DISPATCHES: u32 = wgpu::QUERY_SET_MAX_QUERIES / 2;
 
-/// Stamps of dispatches, and what earlier ones took.
+/// Timestamps of dispatches, and the times of earlier ones.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     stamps: wgpu::QuerySet,
@@ -22,7 +22,7 @@ pub(super) struct Stopwatch {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What was dispatched since the times were read.
+    /// The kernels that were dispatched since timestamps were last read.
     stamped: Vec<Kernel>,
     /// Dispatches of a kernel, and their ticks.
     spent: HashMap<Kernel, (u32, u64)>,
@@ -94,7 +94,7 @@ impl Stopwatch {
         Ok(())
     }
 
-    /// What kernels took in all.
+    /// The total time of each kernel.
     pub(super) fn times(&self) -> Vec<KernelTime> {
         let time = |(kernel, (dispatches, ticks)): (&Kernel, &(u32, u64))| KernelTime {
             kernel: format!("{kernel:?}"),

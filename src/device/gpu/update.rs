@@ -17,10 +17,10 @@ use crate::kernels::resample::resample_axis;
 use crate::params::Shape;
 use crate::resident::fit_background;
 
-/// Workgroups that share the entries of a parameter.
+/// Most workgroups that share the entries of a parameter.
 const GROUPS: u32 = 1024;
 
-/// A workgroup found no broken entry.
+/// Reported by a workgroup whose entries are all finite.
 const NONE_FOUND: u32 = u32::MAX;
 
 impl Gpu {
@@ -291,7 +291,7 @@ impl Gpu {
             .dispatch(pipeline, bytemuck::bytes_of(&record), &buffers, record.groups_x);
     }
 
-    /// Names an entry whose gradient is no number.
+    /// The error that names an entry whose gradient is not finite.
     fn broken_entry(&self, index: usize, entry: u32) -> DeviceError {
         let parameter = &self.params.parameters[index];
         let Shape { size, channels } = parameter.shape;

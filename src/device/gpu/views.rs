@@ -1,5 +1,5 @@
-//! Cameras that a run refines: what their rays have sent is summed behind the counters of an adjoint pass; the host makes
-//! derivatives of it, which are few, and puts the cameras where their parameters say.
+//! Cameras that a run refines: derivatives by each view are summed behind the counters of an adjoint pass; the host turns these
+//! few sums into gradients, and moves the cameras to where their parameters say.
 
 use super::passes::gradient_fault;
 use super::ranks::whole_sum;
@@ -13,13 +13,13 @@ use crate::resident::views::{SUMS, Views};
 /// Words of the counters before the first view's sums: the twin of `shaders/bind/view_sums.wgsl`.
 const COUNTERS: usize = 8;
 
-/// Words that the adjoint passes of a scene count and sum in. Any of its sensors' rays may send.
+/// Words of the statistics of adjoint passes: counters, and sums for each sensor, since rays of all of them may send.
 pub(super) fn statistics_words(transport: &Transport, sensors: usize) -> u64 {
     let views = views_of(transport).map_or(0, |_| sensors);
     (COUNTERS + 2 * SUMS * views) as u64
 }
 
-/// The power of two that is not above the length of one of a pose's translation: a force times this is as large as a torque.
+/// The largest power of two up to the world length of a pose's unit of translation: a force times it is the size of a torque.
 pub(super) fn length(views: &Views) -> f32 {
     views.unit.log2().floor().exp2() as f32
 }
@@ -53,7 +53,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Adds what the rays of all ranks have sent to their views to the gradients; `words` are those of the statistics.
+    /// Turns the sums of each view, over the rays of all ranks, into gradients and adds them; `words` are the statistics.
     ///
     /// # Errors
     /// A sum has left its range.
@@ -75,7 +75,7 @@ impl Gpu {
             let [a, b, c, x, y, z, zoom, radial] = sums.map(|sum| sum as f64 * unit);
             [a, b, c, x / length, y / length, z / length, zoom, radial]
         };
-        // Records behind those of the scene are nobody's.
+        // Sensors behind those of the scene have no parameters.
         let of_views = sums.as_chunks::<SUMS>().0.iter().take(views.len());
         let sums: Vec<[f64; SUMS]> = of_views.map(scaled).collect();
         let (poses, [zoom, radial]) = views.derivatives(&self.params, &sums);
@@ -102,7 +102,7 @@ impl Gpu {
 mod tests {
     use super::*;
 
-    /// The twins of shaders, which this crate alone sees.
+    /// Constants that are private to this crate have the same values in the shaders.
     #[test]
     fn shaders_know_where_the_sums_of_views_are() {
         let text = include_str!("../../../shaders/bind/view_sums.wgsl");

@@ -1,8 +1,8 @@
-//! The binary buffer of a glTF file, with what is said about its parts.
+//! The binary buffer of a glTF file, with its buffer views and accessors.
 
 use serde_json::{Value, json};
 
-/// Codes of glTF: 32-bit floats and whole numbers, and what a part of the buffer is for.
+/// Codes of glTF: 32-bit floats and whole numbers, and the targets of buffer views.
 const FLOAT: u32 = 5126;
 const UNSIGNED: u32 = 5125;
 const VERTICES: u32 = 34962;
@@ -17,7 +17,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Adds bytes and returns the number of their view.
+    /// Adds bytes and returns the index of their buffer view.
     pub(super) fn view(&mut self, bytes: &[u8], target: Option<u32>) -> usize {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         let mut view = json!({"buffer": 0, "byteOffset": self.bytes.len(), "byteLength": bytes.len()});
@@ -29,7 +29,8 @@ impl Buffer {
         self.views.len() - 1
     }
 
-    /// Adds vectors of a vertex each, and returns the number of their accessor. Places have the bounds that glTF wants.
+    /// Adds one vector a vertex, and returns the index of their accessor. `with_bounds` states minimum and maximum,
+    /// which glTF requires of positions.
     pub(super) fn vectors<const N: usize>(&mut self, vectors: &[[f32; N]], with_bounds: bool) -> usize {
         let bytes: Vec<u8> = vectors.as_flattened().iter().flat_map(|v| v.to_le_bytes()).collect();
         let view = self.view(&bytes, Some(VERTICES));
@@ -48,7 +49,7 @@ impl Buffer {
         self.accessors.len() - 1
     }
 
-    /// Adds triangles, and returns the number of their accessor.
+    /// Adds triangles, and returns the index of their accessor.
     pub(super) fn triangles(&mut self, triangles: &[[u32; 3]]) -> usize {
         let bytes: Vec<u8> = triangles.as_flattened().iter().flat_map(|v| v.to_le_bytes()).collect();
         let view = self.view(&bytes, Some(INDICES));

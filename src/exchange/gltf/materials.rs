@@ -1,4 +1,4 @@
-//! BSDFs as glTF's materials: a base colour, metal or not, a roughness, and what extensions say.
+//! BSDFs as glTF's materials: base colour, metallic share, roughness, and extensions.
 
 use std::collections::HashMap;
 
@@ -11,28 +11,28 @@ use crate::io::{Image, Result, image, srgb};
 use crate::params::{ParamSet, Parameter};
 use crate::scene::{Array, Bsdf, Geometry, Material, Model, Source, Surface, Texture, Wrap};
 
-/// glTF's codes of filters and of what lies beyond an image.
+/// glTF's codes of filters and of wrap modes.
 const NEAREST: u32 = 9728;
 const LINEAR: u32 = 9729;
 const CLAMP: u32 = 33071;
 const MIRROR: u32 = 33648;
 const REPEAT: u32 = 10497;
 
-/// The index of glTF's materials that state none.
+/// The index of refraction of glTF's materials that state none.
 const GLTF_INDEX: f32 = 1.5;
 
-/// Roughness of what is Lambertian: glTF gives it no meaning without highlights, and the diffuse part of Blender's
-/// Principled, Burley's, is flattest here.
+/// Roughness of a Lambertian material: without highlights glTF gives it no meaning, and Burley's diffuse lobe, that of
+/// Blender's Principled, is flattest here.
 const LAMBERTIAN: f32 = 0.45;
 
-/// What stands for a colour that glTF cannot say.
+/// Takes the place of a colour that glTF cannot express.
 const GREY: [f32; 3] = [0.5; 3];
 
-/// How a shape looks: its material, and what its vertices have for that.
+/// A shape's material, and the texture coordinates and colours that its vertices need for it.
 #[derive(Debug, Default)]
 pub(super) struct Look {
     pub material: usize,
-    /// Maps of texture coordinates; the n-th set is for the n-th.
+    /// Transforms of texture coordinates; the n-th set of the mesh is transformed by the n-th.
     pub transforms: Vec<Affine2>,
     /// Linear colours of vertices.
     pub colors: Option<Vec<[f32; 3]>>,
@@ -46,11 +46,11 @@ pub(super) struct Materials<'a> {
     pub textures: Vec<Value>,
     pub samplers: Vec<Value>,
     pub images: Vec<Value>,
-    /// Images by the paths of their parameters and what has been made of them.
+    /// Indices of images by the path of their parameter and by their use.
     known: HashMap<(String, Use), usize>,
 }
 
-/// What the texels of an image become.
+/// How the texels of an image are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Use {
     /// sRGB-coded colours.
@@ -61,11 +61,11 @@ enum Use {
     Roughness,
     /// Shares of metal in blue.
     Metal,
-    /// Normals; turned round along the second axis if `flipped`.
+    /// Normals; the second component is negated if `flipped`.
     Normal { flipped: bool },
 }
 
-/// A material that is being put together.
+/// A material under construction.
 struct Making<'n> {
     name: String,
     root: Value,
@@ -84,8 +84,8 @@ impl Making<'_> {
         self.root["extensions"][extension] = value;
     }
 
-    /// The index of what lies under the surface. Blender's importer learns from it how much is reflected where
-    /// highlights are spoken of only, which it cannot where light goes through.
+    /// Sets the index of refraction. Blender's importer derives the reflectance from it only beside
+    /// `KHR_materials_specular`, which is stated unless the material transmits light.
     fn index(&mut self, index: f32, lets_through: bool) {
         let index = index.max(1.0);
         if (index - GLTF_INDEX).abs() > 1e-5 {
@@ -96,7 +96,8 @@ impl Making<'_> {
         }
     }
 
-    /// Says that light which goes through is in a solid until it comes out again; else it would not be bent.
+    /// States a thickness, by which glTF takes the shape for a solid; otherwise transmitted light would not be
+    /// refracted.
     fn solid(&mut self, surface: &Surface) -> Result<()> {
         let mesh = triangles::of_surface(surface)?;
         let all = || mesh.positions.iter().map(|p| Vec3::from_array(*p));
@@ -109,7 +110,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// The set of texture coordinates for a map.
+    /// Index of the set of texture coordinates under this transform.
     fn set(&mut self, to_uv: Affine2) -> usize {
         let known = self.look.transforms.iter().position(|known| *known == to_uv);
         known.unwrap_or_else(|| {
@@ -131,7 +132,7 @@ impl<'a> Materials<'a> {
         }
     }
 
-    /// How a shape looks; what cannot be said is added to `notes`.
+    /// Converts a shape's material; properties that glTF cannot express are added to `notes`.
     pub(super) fn of(
         &mut self,
         surface: &Surface,
@@ -219,7 +220,7 @@ impl<'a> Materials<'a> {
         match material.model {
             Model::Diffuse => {
                 self.base_color(input("reflectance"), surface, making, buffer)?;
-                // Some programs know one of the two only.
+                // Some programs read only one of the two factors.
                 let none = json!({"specularFactor": 0.0, "specularColorFactor": [0.0, 0.0, 0.0]});
                 making.extend("KHR_materials_specular", none);
                 making.pbr["roughnessFactor"] = json!(LAMBERTIAN);
@@ -288,7 +289,7 @@ impl<'a> Materials<'a> {
             }
         }
         if material.model == Model::Principled {
-            // F = 0.08 · specular at normal incidence, which glTF says by an index.
+            // F = 0.08 · specular at normal incidence, which glTF states by an index of refraction.
             let root = (0.08 * number("specular")).max(0.0).sqrt();
             let index = match input("eta") {
                 Some(_) => number("eta"),
@@ -308,7 +309,7 @@ impl<'a> Materials<'a> {
             }
         }
         if number("clearcoat") > 0.0 {
-            // Ours is a quarter as strong, and its roughness goes by its gloss.
+            // The coat of a `principled` is a quarter as strong as glTF's, and its alpha follows from its gloss.
             let roughness = (0.1 + (0.001 - 0.1) * number("clearcoat_gloss")).sqrt();
             making.extend(
                 "KHR_materials_clearcoat",
@@ -323,7 +324,7 @@ impl<'a> Materials<'a> {
         Ok(())
     }
 
-    /// The roughness of microfacets; without them, that of a mirror.
+    /// Sets the roughness of microfacets; zero for a smooth material.
     fn roughness(&mut self, material: &Material, making: &mut Making<'_>, buffer: &mut Buffer) {
         let found = ["alpha", "alpha_u", "alpha_v"]
             .iter()
@@ -377,7 +378,7 @@ impl<'a> Materials<'a> {
         Ok(())
     }
 
-    /// Light from the surface itself.
+    /// Sets the emission of the surface.
     fn emission(&mut self, radiance: &Texture, making: &mut Making<'_>, buffer: &mut Buffer) {
         making.note("it shines in programs that take emission for light; glTF has no area lights");
         let (color, strength) = match constant(radiance) {
@@ -401,14 +402,14 @@ impl<'a> Materials<'a> {
         Some(&self.params.parameters[self.params.find(&array.path)?])
     }
 
-    /// What a material says of a texture; None if it is no image.
+    /// The reference to a texture in a material; None if the texture is no image.
     fn texture(&mut self, texture: &Texture, made: Use, making: &mut Making<'_>, buffer: &mut Buffer) -> Option<Value> {
         let (path, picture, to_uv, nearest, wrap) = match texture {
             Texture::Bitmap(map) => {
                 let picture = super::super::bake::image_of(self.parameter(&map.data)?);
                 (map.data.path.clone(), picture, map.to_uv, map.nearest, map.wrap)
             }
-            // Two by two texels.
+            // A checkerboard becomes an image of two by two texels.
             Texture::Checkerboard { colors, to_uv } => {
                 let [a, b] = Texture::squares(colors).map(|color| fill(color).unwrap_or(GREY));
                 let picture = Image {
@@ -444,7 +445,7 @@ impl<'a> Materials<'a> {
     }
 }
 
-/// The place of an entry in a list, where it is added if it is new.
+/// The index of an entry in a list, to which it is added if it is new.
 fn place_of(list: &mut Vec<Value>, entry: Value) -> usize {
     let known = list.iter().position(|known| *known == entry);
     known.unwrap_or_else(|| {
@@ -453,7 +454,7 @@ fn place_of(list: &mut Vec<Value>, entry: Value) -> usize {
     })
 }
 
-/// An image as glTF's file holds it, from 0 to 1.
+/// An image coded for its use in glTF, with values from 0 to 1.
 fn coded(picture: &Image, made: Use) -> Image {
     let texel = |t: &[f32]| -> [f32; 3] {
         let at = |c: usize| t[c.min(t.len() - 1)];
@@ -492,13 +493,13 @@ fn fill(array: &Array) -> Option<[f32; 3]> {
     }
 }
 
-/// What a conductor reflects at normal incidence.
+/// Reflectance of a conductor at normal incidence.
 fn mirror(eta: f32, k: f32) -> f32 {
     ((eta - 1.0).powi(2) + k * k) / ((eta + 1.0).powi(2) + k * k)
 }
 
-/// Whether u, v and the normal are a right-handed frame over most triangles. The second axis of our normals leads along v
-/// then, and glTF's always against it.
+/// Whether u, v and the normal form a right-handed frame on most triangles. The second component of our normal maps then
+/// points along v; that of glTF's always points against it.
 fn goes_round_with_uvs(surface: &Surface) -> Result<bool> {
     let mesh = triangles::with_normals(triangles::of_surface(surface)?);
     let mut balance = 0i64;

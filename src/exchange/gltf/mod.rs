@@ -14,16 +14,16 @@ use crate::scene::{Background, Bsdf, Optic, Scene};
 use buffer::Buffer;
 use materials::Materials;
 
-/// A scene in glTF's words.
+/// A scene converted to glTF.
 #[derive(Debug)]
 pub struct Export {
     /// The file's bytes.
     pub bytes: Vec<u8>,
-    /// What glTF cannot say, a sentence each.
+    /// The parts of the scene that glTF cannot express, a sentence each.
     pub notes: Vec<String>,
 }
 
-/// Extensions that say what glTF 2.0 itself does not.
+/// The extensions of glTF 2.0 that a file may use.
 const EXTENSIONS: &[&str] = &[
     "KHR_lights_punctual",
     "KHR_materials_clearcoat",
@@ -34,7 +34,7 @@ const EXTENSIONS: &[&str] = &[
     "KHR_materials_volume",
 ];
 
-/// The scene with the values of `params`, which [`super::bake`] has put into it.
+/// Converts a scene into which [`super::bake`] has put the values of `params`.
 ///
 /// # Errors
 /// A mesh can no longer be read, or an image not be coded.
@@ -62,7 +62,7 @@ pub fn export(scene: &Scene, params: &ParamSet) -> Result<Export> {
         "nodes": nodes,
     });
     let mut put = |key: &str, list: Vec<Value>| {
-        // Lists must not be empty.
+        // glTF allows no empty lists.
         if !list.is_empty() {
             root[key] = Value::Array(list);
         }
@@ -100,7 +100,7 @@ pub fn write(export: &Export, output: &Path) -> Result<()> {
     atomic::write_bytes(output, &export.bytes)
 }
 
-/// What has no place in glTF, whatever the shapes.
+/// A sentence for each part of a scene, other than shapes, that glTF cannot express.
 fn left_out(scene: &Scene) -> Vec<String> {
     let mut notes = Vec::new();
     if scene.field.is_some() {
@@ -132,7 +132,7 @@ fn left_out(scene: &Scene) -> Vec<String> {
     notes
 }
 
-/// The container: a header, then the JSON and the buffer, each filled up to four bytes.
+/// The container: a header, then the JSON and the buffer, each padded to a multiple of four bytes.
 fn binary(json: &str, buffer: &[u8]) -> Vec<u8> {
     let mut chunks = Vec::new();
     for (kind, bytes, filler) in [(*b"JSON", json.as_bytes(), b' '), (*b"BIN\0", buffer, 0)] {

@@ -10,10 +10,10 @@ use crate::io::Result;
 use crate::io::mesh::Mesh;
 use crate::scene::{Distortion, LightKind, Scene, SensorKind, Source, Surface};
 
-/// Lumens of a watt, by which glTF's photometric units become those of light in scenes.
+/// Lumens per watt, by which glTF's photometric units become those of light in scenes.
 const LUMENS: f64 = 683.0;
 
-/// A shape in the world. Its n-th set of texture coordinates is for the material's n-th transform.
+/// A shape's mesh in world space. Its n-th set of texture coordinates is transformed by the material's n-th transform.
 pub(super) fn mesh(surface: &Surface, name: &str, look: &Look, buffer: &mut Buffer) -> Result<Value> {
     let mesh = triangles::of_surface(surface)?;
     let mut attributes = json!({"POSITION": buffer.vectors(&mesh.positions, true)});
@@ -46,7 +46,7 @@ pub(super) fn mesh(surface: &Surface, name: &str, look: &Look, buffer: &mut Buff
     }))
 }
 
-/// Normals of length one, which glTF wants; where one has no length, it points along z.
+/// Unit normals, which glTF requires; a normal without a length becomes z.
 fn unit(mesh: &Mesh) -> Vec<[f32; 3]> {
     let unit = |n: &[f32; 3]| {
         glam::Vec3::from_array(*n)
@@ -57,7 +57,7 @@ fn unit(mesh: &Mesh) -> Vec<[f32; 3]> {
     mesh.normals.iter().map(unit).collect()
 }
 
-/// Where a camera or a light stands that looks along +z with +x to its left, for glTF, where it looks along -z.
+/// The matrix of a camera's or light's node: in scenes they look along +z with +x to the left, in glTF along -z.
 fn looking(to_world: &glam::Affine3A) -> Value {
     let place = DAffine3::from_cols_array(&to_world.to_cols_array().map(f64::from));
     let turned = place * DAffine3::from_scale(DVec3::new(-1.0, 1.0, -1.0));
@@ -138,7 +138,7 @@ pub(super) fn lights(scene: &Scene, nodes: &mut Vec<Value>, notes: &mut Vec<Stri
             }
             LightKind::Spot { to_world, cutoff, beam } => {
                 described["type"] = json!("spot");
-                // glTF wants the inner cone to be smaller.
+                // glTF requires the inner cone to be smaller than the outer one.
                 let inner = beam.min(cutoff * 0.999);
                 described["spot"] = json!({"innerConeAngle": inner, "outerConeAngle": cutoff});
                 json!({"matrix": looking(to_world)})

@@ -1,4 +1,4 @@
-//! The scene's dictionary in Mitsuba's words: without what only this program has.
+//! The scene's dictionary for Mitsuba: without the members that only this program has.
 
 use serde_json::{Map, Value, json};
 
@@ -9,14 +9,14 @@ use crate::scene::{Gradient, Integrator, Optic, Scene, SensorKind};
 #[derive(Debug)]
 pub(super) struct Dictionary {
     pub root: Map<String, Value>,
-    /// What has been left out, a sentence each.
+    /// The parts that have been left out, a sentence each.
     pub notes: Vec<String>,
 }
 
 /// The dictionary of a scene.
 ///
 /// # Errors
-/// All that Mitsuba cannot say.
+/// All parts of the scene that Mitsuba cannot express.
 pub(super) fn of(scene: &Scene) -> Result<Dictionary, Vec<String>> {
     let mut problems = Vec::new();
     if scene.field.is_some() {
@@ -75,7 +75,7 @@ fn put_sensors(scene: &Scene, root: &mut Map<String, Value>, problems: &mut Vec<
         else {
             continue;
         };
-        // One on a shape is all in its shape.
+        // A sensor on a shape has nothing to translate: its shape defines it.
         let words = match sensor.kind {
             SensorKind::Irradiancemeter(_) => Ok(()),
             _ => sensors::translate(sensor, object),
@@ -96,13 +96,13 @@ fn put_sensors(scene: &Scene, root: &mut Map<String, Value>, problems: &mut Vec<
     batches.filter_map(Value::as_object_mut).for_each(sensors::plain_film);
 }
 
-/// The first object in another.
+/// The first member of an object that is an object itself.
 fn nested(object: &mut Map<String, Value>) -> Option<&mut Value> {
     object.values_mut().find(|value| value.is_object())
 }
 
-/// Replaces names of integrators that only this program has, or Mitsuba in its differentiable variants alone, by those of the
-/// same picture that all of its variants have. Depths are written out, so that no default of another name is taken.
+/// Replaces integrators that only this program has, or Mitsuba only in its differentiable variants, by those that all
+/// variants have and that render the same picture. Depths are stated, so that no default of the new name applies.
 fn put_integrator(integrator: &Integrator, root: &mut Map<String, Value>, notes: &mut Vec<String>) {
     for value in root.values_mut() {
         let object = match value["type"].as_str() {

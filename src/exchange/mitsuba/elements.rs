@@ -9,14 +9,14 @@ use crate::io::xml::Element;
 use crate::io::{Result, relative};
 use crate::scene;
 
-/// The version of Mitsuba whose words these are.
+/// The version of Mitsuba's format.
 const VERSION: &str = "3.0.0";
 
-/// Three numbers under these names are a place or a direction; under any other they are a colour.
+/// Three numbers under these names are a position or a direction; under any other they are a colour.
 const POINTS: &[&str] = &["position", "center", "origin", "target", "p0", "p1"];
 const VECTORS: &[&str] = &["direction"];
 
-/// Mitsuba tells whole numbers from others, scene files do not.
+/// Numbers of these names are integers, which Mitsuba distinguishes from floats and scene files do not.
 const WHOLE: &[&str] = &[
     "width",
     "height",
@@ -63,7 +63,7 @@ pub(super) fn scene(root: &Map<String, Value>, output: &Path) -> Result<Element>
     })
 }
 
-/// Collects what references refer to.
+/// Collects the paths of the objects that references refer to.
 fn find_targets(value: &Value, targets: &mut HashSet<String>) {
     let Value::Object(members) = value else { return };
     if let (Some("ref"), Some(id)) = (kind(members), members.get("id").and_then(Value::as_str)) {
@@ -85,7 +85,7 @@ impl Writer<'_> {
             Value::Object(members) => return self.object(key, members, parent),
             Value::Bool(is) => valued("boolean", key, &is.to_string()),
             Value::Number(number) if WHOLE.contains(&key) => valued("integer", key, &number.to_string()),
-            // Here Mitsuba takes objects alone.
+            // Mitsuba accepts only an object here.
             Value::Number(number) if key == "volume" => Element {
                 children: vec![valued("float", "value", &number.to_string())],
                 ..element("volume", &[("type", "constvolume"), ("name", key)])
@@ -157,12 +157,12 @@ fn valued(tag: &str, name: &str, value: &str) -> Element {
     element(tag, &[("name", name), ("value", value)])
 }
 
-/// Numbers between blanks.
+/// Numbers separated by blanks.
 fn joined(items: &[Value]) -> String {
     items.iter().map(Value::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// A matrix of four rows; one of the plane of a texture has its third row and column in between.
+/// A 4 × 4 matrix; to a 3 × 3 one of texture coordinates the third row and column of the identity are added.
 fn transform(key: &str, rows: &[Value]) -> Element {
     let row = |row: &Value| row.as_array().map(|row| joined(row)).unwrap_or_default();
     let value = match rows {

@@ -1,12 +1,12 @@
-//! Shapes under maps that mirror: Mitsuba turns the normals of some inwards, this program those of none.
+//! Shapes under transforms that mirror: Mitsuba turns the normals of some inwards, this program of none.
 
 use serde_json::{Map, Value, json};
 
 use crate::io::Result;
 use crate::scene::{Geometry, Scene, Surface};
 
-/// Where Mitsuba turns normals that this program leaves: `flip_normals` of these shapes means the opposite there. Both ways
-/// it is the same change of the dictionary `root`, in which the shapes of `scene` stand; true if there is such a shape.
+/// Negates `flip_normals` of the shapes of `scene`, in the dictionary `root`, whose normals Mitsuba turns and this program
+/// does not. Import and export need the same change; true if there is such a shape.
 ///
 /// # Errors
 /// A mesh that the scene names is gone.
@@ -46,8 +46,8 @@ fn turns(surface: &Surface) -> Result<bool> {
     })
 }
 
-/// A sentence for each shape in which Mitsuba would look for the medium on the wrong side: of mirrored cubes and of mirrored
-/// meshes with vertex normals it turns the triangles, but not what scatters.
+/// A sentence for each shape whose medium Mitsuba would look for on the wrong side: of mirrored cubes and of mirrored meshes
+/// with vertex normals it turns the triangles, but not what scatters.
 pub(super) fn inside_out(scene: &Scene) -> impl Iterator<Item = String> {
     let bounds = |surface: &&Surface| surface.interior.is_some() || surface.exterior.is_some();
     let odd = |surface: &&Surface| match surface.geometry {

@@ -12,37 +12,38 @@ use crate::scene::Scene;
 
 pub use mirrored::turn;
 
-/// A scene in Mitsuba's words.
+/// A scene converted for Mitsuba.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
     /// The XML.
     pub text: String,
-    /// What Mitsuba cannot say and the picture does not need, a sentence each.
+    /// The parts that Mitsuba cannot express and that do not change the picture, a sentence each.
     pub notes: Vec<String>,
 }
 
 /// Why a scene cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// What Mitsuba cannot say and the picture needs, a sentence each.
+    /// The parts that Mitsuba cannot express and that change the picture, a sentence each.
     #[error("{}", .0.join("\n"))]
     Unsayable(Vec<String>),
     #[error(transparent)]
     Io(#[from] crate::io::IoError),
 }
 
-/// Whether Mitsuba can say a scene.
+/// Checks that Mitsuba can express a scene.
 ///
 /// # Errors
-/// All of it that changes its picture and that Mitsuba cannot say.
+/// All parts of the scene that Mitsuba cannot express and that change its picture.
 pub fn check(scene: &Scene) -> std::result::Result<(), Refusal> {
     dictionary::of(scene).map(drop).map_err(Refusal::Unsayable)
 }
 
-/// The XML of a scene whose values are its own ([`super::bake`]); names of files become relative to `output`.
+/// The XML of a scene into which [`super::bake`] has put its parameters' values; names of files become relative to
+/// `output`.
 ///
 /// # Errors
-/// All of the scene that changes its picture and that Mitsuba cannot say; a file that the scene names is gone.
+/// All parts of the scene that Mitsuba cannot express and that change its picture; a file that the scene names is gone.
 pub fn export(scene: &Scene, output: &Path) -> std::result::Result<Export, Refusal> {
     let mut dictionary = dictionary::of(scene).map_err(Refusal::Unsayable)?;
     turn(scene, &mut dictionary.root)?;
@@ -53,7 +54,7 @@ pub fn export(scene: &Scene, output: &Path) -> std::result::Result<Export, Refus
     })
 }
 
-/// The XML of a scene, written into a file.
+/// Writes the XML of a scene into a file.
 ///
 /// # Errors
 /// The file cannot be written.

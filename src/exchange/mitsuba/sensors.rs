@@ -1,17 +1,17 @@
-//! Sensors in Mitsuba's words: fields of view in degrees in the place of focal lengths in pixels.
+//! Sensors for Mitsuba: fields of view in degrees in the place of focal lengths in pixels.
 
 use glam::{DAffine3, DVec3};
 use serde_json::{Map, Value, json};
 
 use crate::scene::{ColorSpace, Distortion, Sensor, SensorKind};
 
-/// By how much focal lengths along both axes may differ, relative: more, and pixels are not square.
+/// Largest relative difference of the focal lengths along both axes for which pixels count as square.
 const SQUARE: f32 = 1e-6;
 
 /// Translates a sensor that is given as this program resolves it.
 ///
 /// # Errors
-/// What Mitsuba cannot say, as the rest of a sentence.
+/// The property that Mitsuba cannot express, as the rest of a sentence.
 pub(super) fn translate(sensor: &Sensor, object: &mut Map<String, Value>) -> Result<(), String> {
     if sensor.color_space == ColorSpace::Srgb {
         return Err("its rays carry sRGB-coded values, Mitsuba's carry light; use the `color_space` `linear`".into());
@@ -33,7 +33,7 @@ pub(super) fn translate(sensor: &Sensor, object: &mut Map<String, Value>) -> Res
         ));
     }
     object.retain(|key, _| !matches!(&key[..], "focal_x" | "focal_y" | "center_x" | "center_y" | "distortion"));
-    // A window lies at its film's corner, by which Mitsuba says where the principal point is.
+    // A crop window is written at its film's corner, and Mitsuba's principal point is relative to that film.
     let whole = sensor.cropped.map_or([sensor.width, sensor.height], |[film, _]| film);
     let [width, height] = whole.map(f64::from);
     let center = sensor.center.map(f64::from);
@@ -67,12 +67,12 @@ pub(super) fn translate(sensor: &Sensor, object: &mut Map<String, Value>) -> Res
     Ok(())
 }
 
-/// Degrees along x that `width` pixels see.
+/// Field of view of `width` pixels along x, in degrees.
 fn field_of_view(width: f64, sensor: &Sensor) -> f64 {
     2.0 * (0.5 * width / f64::from(sensor.focal[0])).atan().to_degrees()
 }
 
-/// Makes a film of what a window shows of one.
+/// Replaces a film with a crop window by a film of the window's size.
 fn plain_window(sensor: &Sensor, object: &mut Map<String, Value>) {
     if let Some(film) = object.get_mut("film").and_then(Value::as_object_mut) {
         film.retain(|key, _| !key.starts_with("crop_"));
@@ -81,7 +81,7 @@ fn plain_window(sensor: &Sensor, object: &mut Map<String, Value>) {
     }
 }
 
-/// Says where the principal point is by a window of a film that is centred there; the film's width.
+/// States the principal point by a crop window of a film that is centred on it; returns that film's width.
 fn crop(sensor: &Sensor, object: &mut Map<String, Value>) -> Result<f64, String> {
     let size = [sensor.width, sensor.height].map(f64::from);
     let center = sensor.center.map(f64::from);
@@ -118,14 +118,14 @@ fn crop(sensor: &Sensor, object: &mut Map<String, Value>) -> Result<f64, String>
     Ok(whole[0])
 }
 
-/// Takes from a film what only this program has.
+/// Removes the members of a film that only this program has.
 pub(super) fn plain_film(sensor: &mut Map<String, Value>) {
     if let Some(film) = sensor.get_mut("film").and_then(Value::as_object_mut) {
         film.remove("color_space");
     }
 }
 
-/// Rows of a map, in the precision of scenes.
+/// A map as the rows of a 4 × 4 matrix, in the precision of scenes (f32).
 fn matrix(map: &DAffine3) -> Value {
     let columns = map.to_cols_array();
     let number = |x: f64| {

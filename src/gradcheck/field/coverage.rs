@@ -1,4 +1,4 @@
-//! Which entries the rays' lookups reach, and which rays reach an entry.
+//! Which texels the rays' lookups reach, and which rays reach a texel.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -29,7 +29,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Walks all rays.
+    /// Walks all rays, and flags the texels that their lookups reach.
     pub fn new(objective: &FieldObjective) -> Self {
         let scene = &objective.scene;
         let flags = |n: usize| (0..n).map(|_| AtomicU8::new(0)).collect::<Vec<_>>();
@@ -145,7 +145,7 @@ impl<F: Fn(Role, u32, u8)> Watched<'_, F> {
 }
 
 impl<F: Fn(Role, u32, u8)> FieldView<f64> for Watched<'_, F> {
-    /// Two-sided walks also visit samples of zero density.
+    /// Two-sided walks also visit samples of negative raw density, which others pass over under a ReLU.
     const TWO_SIDED: bool = true;
     type Bases = Basis;
     fn sigma_sampled(&self, at: &Stencil) -> f64 {

@@ -1,10 +1,10 @@
 //! Finite differences with the sampling frozen (docs/method.md, section 10).
 //!
 //! A ray's radiance is smooth in a parameter except where a sample's raw density or colour passes a kink of its
-//! activation. Samples that a step could carry over a kink are differenced one-sidedly, away from it; a sample exactly
-//! on a kink towards the side whose slope docs/method.md specifies; all others by central differences. By the chain
-//! rule the derivative is the sum over these three groups. Each difference is extrapolated to step zero (Richardson),
-//! so that steps can be large enough to keep rounding near 1e-12 of a ray's radiance.
+//! activation. A sample that a step could carry over a kink is differenced one-sidedly, away from the kink; a sample
+//! exactly on a kink towards the side whose slope docs/method.md specifies; all others by central differences. By the
+//! chain rule the derivative is the sum over these three groups. Each difference is extrapolated to step zero
+//! (Richardson), so that steps can be large enough to keep rounding near 1e-12 of a ray's radiance.
 
 use std::cell::Cell;
 
@@ -26,7 +26,7 @@ pub struct Entry {
     pub channel: u32,
 }
 
-/// The side towards which samples exactly on a kink are differenced, in terms of the entry.
+/// The side towards which a sample exactly on a kink is differenced; left and right are those of the entry's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KinkSide {
     /// The side whose slope docs/method.md specifies.
@@ -43,7 +43,7 @@ enum Stencils {
     Backward = 4,
 }
 
-/// Flags a ray with a sample exactly on a kink, or too near one for f32 to resolve the side.
+/// Flags of a ray: a sample lies exactly on a kink, or too near one for f32 to resolve the side.
 const ON_KINK: u8 = 8;
 const NEAR_KINK: u8 = 16;
 
@@ -60,14 +60,15 @@ pub struct Difference {
     pub blurred: bool,
 }
 
-/// The derivative from central differences of three steps, each half the one before: their errors by the second and the
+/// The derivative from central differences of three steps, each half the one before: error terms in the second and the
 /// fourth power of the step cancel.
 pub(in crate::gradcheck) fn extrapolate([coarse, middle, fine]: [f64; 3]) -> f64 {
     let (first, second) = ((4.0 * middle - coarse) / 3.0, (4.0 * fine - middle) / 3.0);
     (16.0 * second - first) / 15.0
 }
 
-/// The largest step of an entry: 1 / step length is the scale of densities under a ReLU, 1 that of all other values.
+/// The largest step of an entry: 0.02 on the scale 1 / step length of densities under a ReLU, on the lesser of that and 1
+/// under other activations, and on 1 for colours; 0.1 for emitters, in which radiance is linear.
 pub fn default_step(scene: &SceneRecord, role: Role) -> f64 {
     match role {
         Role::Density if scene.density_activation == density::RELU => 0.02 / f64::from(scene.step_length),
@@ -85,7 +86,7 @@ pub fn density_kinks(scene: &SceneRecord) -> &'static [(f64, f64)] {
     }
 }
 
-/// Kinks of the colour's activation, likewise.
+/// Kinks of the colour's activation, each with the sign of the side whose slope is used there.
 pub fn color_kinks(scene: &SceneRecord) -> &'static [(f64, f64)] {
     match scene.color_activation {
         color::CLIP => &[(0.0, 1.0), (1.0, -1.0)],
@@ -141,7 +142,7 @@ struct Perturbed<'a> {
 }
 
 impl Perturbed<'_> {
-    /// `raw`, with the change of the entry if the lookup reaches it.
+    /// The raw value `raw`, changed if the lookup reaches the entry and the sample belongs to the moved group.
     fn shift(&self, kinks: &[(f64, f64)], raw: f64, at: &Stencil, basis: f64) -> f64 {
         // Clamped lookups at the border have the same texel at several corners.
         let corners = (0..8).filter(|&k| at.texels()[k] == self.entry.texel);
@@ -197,11 +198,11 @@ struct Differencer<'a> {
     entry: Entry,
     step: f64,
     side: KinkSide,
-    /// Emitters with the entry changed, if it belongs to the emitter.
+    /// Pairs of a step and the emitter with the entry changed by it; empty if the entry is not the emitter's.
     emitters: &'a [(f64, Vec<f64>)],
 }
 
-/// Halvings of the step.
+/// Number of steps of central and of one-sided differences, each half the one before.
 const CENTRAL_LEVELS: usize = 3;
 const ONE_SIDED_LEVELS: usize = 4;
 

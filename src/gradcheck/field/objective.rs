@@ -26,7 +26,7 @@ pub struct CastRay {
     pub jitter: f32,
     /// The colour that replaces the emitter behind this ray.
     pub backdrop: Option<[f32; 3]>,
-    /// Index of its pixel in the batch, and what its radiance counts there.
+    /// Index of the ray's pixel in the batch, and the weight of its radiance there.
     pub place: u32,
     pub weight: f32,
     /// Index of its sensor.

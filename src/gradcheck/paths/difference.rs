@@ -3,9 +3,9 @@
 //!
 //! The contribution of a fixed path is smooth in nearly every parameter: central differences, extrapolated to step zero
 //! (Richardson1911). Normals, roughnesses and indices have corners: a rough plastic's transmittance is linear between the
-//! cosines of its table, light comes from the other side of a normal at once, total reflection begins at an index, and the
-//! shadowing of Beckmann's distribution is a fit that jumps to one by 6e-5. Short steps seldom pass one; a path that does is
-//! known by differences that do not agree, and is differenced again by shorter steps.
+//! cosines of its table, lighting stops where a light passes behind a normal, total reflection begins at an index of one,
+//! and Beckmann's shadowing is a fit that jumps to one by 6e-5. Short steps seldom pass a corner; paths whose differences
+//! of three steps disagree do, and are differenced again by shorter steps.
 
 use rayon::prelude::*;
 
@@ -15,24 +15,24 @@ use crate::gradcheck::field::difference::{Difference, extrapolate};
 use crate::gradcheck::field::objective::dot;
 use crate::params::Quantity;
 
-/// Halvings of the step.
+/// Number of steps, each half the one before.
 const LEVELS: usize = 3;
 /// Steps: relative to a medium's largest majorant; for values of order one; and for values in which radiance is
 /// linear.
 const EXTINCTION: f64 = 2e-4;
 const FACTOR: f64 = 2e-3;
 const LINEAR: f64 = 0.1;
-/// For what moves: a path that grazes a surface bends sharply.
+/// Steps of what moves, in units of length and in degrees: the radiance of a path that grazes a surface bends sharply.
 const LENGTH: f64 = 1e-5;
 const DEGREES: f64 = 1e-3;
-/// For what has corners: normals and heights, roughnesses, indices beyond which all light is reflected.
+/// Step for parameters with corners: normals and heights, roughnesses, indices beyond which all light is reflected.
 const CORNERED: f64 = 1e-4;
-/// Differences of a path whose radiance is smooth within the step agree up to this part of the derivative; where they do not,
-/// the step is shortened by a factor, so many times at most.
+/// Differences of a path whose radiance is smooth within the step agree up to this part of the derivative; where they do
+/// not, the step is divided by [`SHORTENING`], [`SHORTENINGS`] times at most.
 const SMOOTH: f64 = 1e-8;
 const SHORTENING: f64 = 16.0;
 const SHORTENINGS: usize = 3;
-/// Roundings of a radiance that the extrapolated difference of two adds up, over the largest step.
+/// Rounding error of an extrapolated difference of radiances, in units of eps · radiance / largest step.
 const ROUNDINGS: f64 = 8.0;
 
 /// The largest step of a parameter's entries.
@@ -75,8 +75,8 @@ pub fn default_step(objective: &PathObjective, parameter: usize, quantity: Quant
     }
 }
 
-/// The derivatives of the objectives with weights `seeds` by an entry of a parameter, and for each the sum of the sizes of
-/// what was subtracted; `rays` are the paths that the entry affects.
+/// The derivatives of the objectives with weights `seeds` by an entry of a parameter, and for each the sum of the
+/// magnitudes of the weighted radiances that were subtracted; `rays` are the paths that the entry affects.
 pub fn difference(
     objective: &mut PathObjective,
     entry: (usize, usize),
@@ -85,7 +85,7 @@ pub fn difference(
     seeds: &[u32],
 ) -> (Difference, Vec<f64>) {
     let mut slopes = slopes(objective, entry, rays, step);
-    // Paths that pass a corner within the step are differenced beside it.
+    // Paths that pass a corner within the step are differenced by shorter steps.
     let mut shorter = step;
     for _ in 0..SHORTENINGS {
         shorter /= SHORTENING;
@@ -122,15 +122,15 @@ pub fn difference(
 struct Slope {
     value: [f64; 3],
     radiance: [f64; 3],
-    /// By how much it changes where the largest of the steps is left out.
+    /// By how much the derivative changes if the largest of the steps is left out.
     spread: f64,
     /// The step.
     step: f64,
 }
 
 impl Slope {
-    /// Whether the radiance is no smooth function within the step: differences of one differ by the fourth power of the step
-    /// and by rounding.
+    /// Whether the radiance is not smooth within the step: the extrapolations of a smooth one with and without the
+    /// largest step differ by the fourth power of the step and by rounding.
     fn is_bent(&self) -> bool {
         let largest = |of: [f64; 3]| of.into_iter().fold(0.0, |m: f64, x| m.max(x.abs()));
         let rounding = ROUNDINGS * f64::EPSILON * largest(self.radiance) / self.step;
@@ -138,7 +138,7 @@ impl Slope {
     }
 }
 
-/// The derivatives of paths' radiances by an entry of a parameter, from steps that are halved.
+/// The derivatives of paths' radiances by an entry of a parameter, from [`LEVELS`] steps that are halved.
 fn slopes(objective: &mut PathObjective, (parameter, flat): (usize, usize), rays: &[u32], step: f64) -> Vec<Slope> {
     let base = objective.fields.integrand[parameter][flat];
     let mut radiances = |delta: f64| -> Vec<[f64; 3]> {
@@ -172,8 +172,8 @@ fn slopes(objective: &mut PathObjective, (parameter, flat): (usize, usize), rays
     (0..rays.len()).map(slope).collect()
 }
 
-/// What rounding alone makes of a derivative where radiances of that size cancel: of the difference with that step, and of
-/// a device's gradient, which rounds in f32. A parameter's scale is known by its step, down to the steps between corners.
+/// Rounding errors of derivatives where radiances whose magnitudes sum to `size` cancel: of a difference of this step,
+/// and of a device's gradient in f32. For the latter `step`, at least `CORNERED`, tells the scale of the parameter.
 pub fn roundings(size: f64, step: f64) -> [f64; 2] {
     let of_device = f64::from(f32::EPSILON) * size * FACTOR / step.max(CORNERED);
     [ROUNDINGS * f64::EPSILON * size / step, of_device]

@@ -10,7 +10,8 @@ use crate::transport::number::dual::Dual;
 use crate::transport::number::tape::Recorded;
 use crate::transport::scene::records::{Fields, Sink};
 
-/// The parameters with two sides: f32 for decisions, as on the devices, and the number type of the integrand.
+/// The parameters with two sides: f32 values for decisions, as on the devices, and values of any number type for the
+/// integrand.
 #[derive(Debug, Clone)]
 pub struct Sides<N> {
     pub integrand: Vec<Vec<N>>,
@@ -79,7 +80,7 @@ impl Sink<f64> for Sums<'_> {
     }
 }
 
-/// A sink that reports every entry that a replay reaches: parameter and flat index.
+/// A sink that calls `tell` with each derivative that a replay sends: parameter, flat index and value.
 #[derive(Debug)]
 pub struct Tell<'a, T> {
     pub scene: &'a SceneRecord,

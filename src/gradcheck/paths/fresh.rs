@@ -1,5 +1,6 @@
-//! What derivatives by places leave out: their means beside differences of images whose sampling is not frozen, in which
-//! silhouettes and the borders of shadows move too (docs/method.md, section 21). It is told, and not judged.
+//! What derivatives by places of surfaces leave out: their means beside differences of images whose sampling is not
+//! frozen, in which silhouettes and the borders of shadows move too (docs/method.md, section 21). It is reported, and not
+//! judged.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -18,13 +19,13 @@ use crate::transport::rays::random::{Pass, pass_key};
 const PATHS: u32 = 1 << 16;
 const PIXELS: u32 = 1 << 12;
 const PASSES: [u32; 2] = [16, 1 << 10];
-/// Entries of a parameter that are looked at.
+/// Entries of a parameter that are compared at most.
 const ENTRIES: usize = 6;
-/// Steps of lengths and factors, and of degrees: geometry is f32, whose rounding must be small beside them.
+/// Steps of lengths and factors, and of angles in degrees: large beside the rounding of geometry, which is f32.
 const LENGTH: f32 = 5e-3;
 const DEGREES: f32 = 0.25;
 
-/// One entry of what moves.
+/// The comparison for one entry of a parameter that moves surfaces or bends paths.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct FreshRow {
     /// x, y, z, channel.
@@ -32,7 +33,7 @@ pub struct FreshRow {
     /// The mean derivative by path replay, and by differences of the mean image.
     pub replayed: f64,
     pub fresh: f64,
-    /// The standard error of what is between both.
+    /// The standard error of the difference of both.
     pub error: f64,
 }
 
@@ -44,15 +45,15 @@ pub struct FreshReport {
     pub rows: Vec<FreshRow>,
 }
 
-/// Whether a parameter moves points of paths through smooth glass and mirrors, if the integrator follows these: differences
-/// with the sampling frozen leave that out.
+/// Whether a parameter moves points of paths through smooth glass and mirrors, if the integrator follows these: the
+/// derivative has this part, differences with the sampling frozen do not.
 pub fn bends(setup: &Setup, parameter: usize) -> bool {
     let quantity = setup.params.parameters[parameter].quantity;
     let attached = matches!(&setup.resident.transport, Transport::Paths(paths) if paths.attached);
     attached && (quantity.moves() || matches!(quantity, Quantity::Normal | Quantity::BendingIndex))
 }
 
-/// Compares what moves among `checked`.
+/// Compares the parameters among `checked` that move surfaces or bend paths.
 pub fn compare(setup: &Setup, checked: &[Checked]) -> Vec<FreshReport> {
     let moving = checked
         .iter()
@@ -70,7 +71,7 @@ pub fn compare(setup: &Setup, checked: &[Checked]) -> Vec<FreshReport> {
         .collect()
 }
 
-/// Means over `passes` passes for these entries of the parameter `of`, by the same random numbers on all sides.
+/// Means over `passes` passes for these entries of the parameter `of`; derivative and differences share random numbers.
 pub fn rows(setup: &Setup, of: usize, wanted: &[usize], passes: u32) -> Vec<FreshRow> {
     let ways: Vec<Way> = wanted.iter().map(|&flat| vec![(flat, 1.0)]).collect();
     let step = match setup.params.parameters[of].quantity {
@@ -80,10 +81,10 @@ pub fn rows(setup: &Setup, of: usize, wanted: &[usize], passes: u32) -> Vec<Fres
     along(setup, of, &ways, step, passes)
 }
 
-/// Entries that are changed together, and by how much for one.
+/// A direction: entries that are changed together, each with its change for a step of one.
 pub type Way = Vec<(usize, f32)>;
 
-/// The same along `ways` of changing the parameter, by steps of this length; a row has the index of the first entry.
+/// [`rows`] along the directions `ways`, by differences of this step; a row has the index of the direction's first entry.
 pub fn along(setup: &Setup, of: usize, ways: &[Way], step: f32, passes: u32) -> Vec<FreshRow> {
     let parameter = &setup.params.parameters[of];
     let here = PathObjective::without_paths(setup, gradient::FREE_FLIGHT);

@@ -86,7 +86,7 @@ pub fn check(
     })
 }
 
-/// The same setup with another estimator of the derivatives by the extinction.
+/// The same setup with another estimator of the derivatives by the extinction, a constant of [`gradient`].
 ///
 /// # Panics
 /// The scene is a radiance field.
@@ -96,8 +96,8 @@ pub fn with_gradient(setup: &Setup, gradient: u32) -> Setup {
     setup
 }
 
-/// The largest derivatives beside which errors as small as rounding are within the tolerances, of the f64 walk and of a
-/// device.
+/// Lower bounds of the largest derivative, of which the floor of relative errors is a part, so that errors as small as
+/// rounding are within the tolerances: for the f64 walk and for a device.
 fn beside(size: f64, step: f64, options: &Options) -> [f64; 2] {
     let [of_difference, of_device] = difference::roundings(size, step);
     [
@@ -106,7 +106,7 @@ fn beside(size: f64, step: f64, options: &Options) -> [f64; 2] {
     ]
 }
 
-/// Differences all chosen entries and judges the gradients.
+/// Finds the finite differences of all chosen entries and judges the gradients.
 fn judge(
     setup: &Setup,
     mut objective: PathObjective,

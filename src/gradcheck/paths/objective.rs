@@ -29,9 +29,9 @@ pub struct CastPath {
     pub ray: Ray,
     pub medium: u32,
     pub streams: Streams,
-    /// Those that only its adjoint draws.
+    /// The random numbers that only the path's adjoint draws.
     pub extra: Sampler,
-    /// Index of its pixel in the batch, and what its radiance counts there.
+    /// Index of the path's pixel in the batch, and the weight of its radiance there.
     pub place: u32,
     pub weight: f32,
 }
@@ -70,7 +70,7 @@ pub fn cast_paths(resident: &Resident, batch: &Batch, keys: Keys, spp: u32, plac
 pub struct PathObjective {
     scene: SceneRecord,
     records: PathScene,
-    /// From the unperturbed parameters.
+    /// Majorants and sampling tables of the unperturbed parameters.
     tables: Tables,
     pub fields: Sides<f64>,
     pub casts: Vec<CastPath>,

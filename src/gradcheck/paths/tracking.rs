@@ -20,7 +20,7 @@ use crate::transport::rays::random::{Pass, pass_key};
 const PATHS: u32 = 1 << 18;
 const PIXELS: u32 = 1 << 12;
 const PASSES: [u32; 2] = [64, 1 << 14];
-/// Largest accepted difference of the means, in standard errors.
+/// Difference of the means, in standard errors, from which on an entry fails.
 const MOST: f64 = 4.0;
 
 /// The means of both estimators, compared.
@@ -30,7 +30,7 @@ pub struct Comparison {
     pub free_flight: f64,
     /// Their difference over its standard error.
     pub z: f64,
-    /// The relative error that the comparison would detect.
+    /// The relative error that the comparison would detect: `MOST` standard errors.
     pub seen: f64,
     pub verdict: Verdict,
 }

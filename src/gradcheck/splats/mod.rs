@@ -1,5 +1,5 @@
-//! Gradient checks of pictures of splats: the undone blend in f64 against finite differences with decisions frozen, and
-//! a device against the undone blend.
+//! Gradient checks of pictures of splats: the gradient in f64 by replay, which undoes the blend, against finite
+//! differences with decisions frozen, and a device against that gradient.
 
 pub mod objective;
 
@@ -17,12 +17,12 @@ use crate::each::EachEntry;
 use crate::resident::splats::SplatScene;
 use objective::{Adjoint, SplatObjective};
 
-/// The largest step of the differences: of all parameters, lengths being in units of the picture's longer side,
-/// positions change a weight the fastest.
+/// The largest steps of the differences: that of positions, in units of the picture's longer side, is shorter, as
+/// positions change a splat's weight faster than other parameters do.
 const STEP: f64 = 1e-3;
 const POSITION_STEP: f64 = 1e-5;
 
-/// Halvings of the step.
+/// Number of steps, each half the one before.
 const LEVELS: usize = 3;
 
 /// Checks the f64 walk, and `device` if given.
@@ -90,7 +90,8 @@ pub fn check(setup: &Setup, scene: &SplatScene, device: Option<&mut dyn Device>,
     })
 }
 
-/// Entries to check: those asked for, or mostly random ones that pixels see, and some that none does.
+/// Entries to check: those asked for, or mostly random ones of splats that reach a pixel, and some of splats that reach
+/// none.
 fn choose(
     setup: &Setup,
     objective: &SplatObjective,

@@ -1,5 +1,5 @@
-//! The differentiated function: a weighted sum of the pixels of a picture of splats. What is decided (which splats a
-//! pixel looks at, which weights are clamped, where a pixel is finished) is decided by the unperturbed f32 values.
+//! The differentiated function: a weighted sum of the pixels of a picture of splats. Decisions (which splats a pixel
+//! looks at, which weights are clamped, where a pixel is finished) are taken by the unperturbed f32 values.
 
 use rayon::prelude::*;
 
@@ -35,7 +35,7 @@ struct View {
     decide: Vec<Splat<f32>>,
     /// Columns and rows of pixels that each splat may reach, the ends excluded.
     boxes: Vec<[[usize; 2]; 2]>,
-    /// For each tile its splats in order.
+    /// For each tile the splats that may reach it, in the order of blending.
     lists: Vec<Vec<u32>>,
     splats: Vec<Splat<f64>>,
 }
@@ -191,7 +191,8 @@ impl SplatObjective {
         Some(flat / channels[place])
     }
 
-    /// The splat that an entry belongs to, projected for each view from other values: its index and shapes.
+    /// The splat that an entry belongs to, projected for each view from other values: its index, and its projection in
+    /// each view.
     pub fn projected_alone(
         &self,
         values: &[Vec<f64>],
@@ -204,7 +205,7 @@ impl SplatObjective {
         Some((splat, of_views.collect()))
     }
 
-    /// A pixel's colour with one splat in another shape.
+    /// A pixel's colour with the projection of one splat replaced by `moved`.
     pub fn gather_with(
         &self,
         view: usize,
@@ -218,7 +219,7 @@ impl SplatObjective {
         let Some((index, shapes)) = moved else {
             return gather(&list).0.over(background);
         };
-        // Only the splats of the list are looked at: a copy of these with one exchanged.
+        // Copies only the splats of the pixel's list, with one replaced.
         let decide: Vec<Splat<f32>> = list.order.iter().map(|&i| of.decide[i as usize]).collect();
         let splats: Vec<Splat<f64>> = list
             .order
@@ -258,7 +259,7 @@ impl SplatObjective {
         image
     }
 
-    /// The objective and its gradient by undoing the blend.
+    /// The objective and its gradient by replay, which undoes the blend splat by splat.
     pub fn adjoint(&self, seed: u32) -> Adjoint {
         let mut gradient: Vec<Vec<f64>> = self.values.iter().map(|v| vec![0.0; v.len()]).collect();
         let background = self.background(&self.values);

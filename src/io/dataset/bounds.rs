@@ -39,7 +39,7 @@ impl Bounds {
         (self.lower + self.upper) / 2.0
     }
 
-    /// Half of its edges.
+    /// Half the lengths of the box's edges.
     pub fn half(&self) -> Vec3 {
         (self.upper - self.lower) / 2.0
     }
@@ -80,7 +80,8 @@ pub fn fit(dataset: &Dataset, content: Content) -> Result<Bounds> {
     }
 }
 
-/// The middle quantiles of the points on each axis, with a margin of a tenth.
+/// The range between the points' outlier quantiles on each axis, a tenth larger; no edge is shorter than half the
+/// longest.
 fn from_points(points: &[[f32; 3]]) -> Bounds {
     let (mut lower, mut upper) = (DVec3::ZERO, DVec3::ZERO);
     for axis in 0..3 {
@@ -356,9 +357,9 @@ mod tests {
         );
     }
 
-    /// Cameras in a row whose axes spread by an angle: their mean axis is as long as its cosine, of which a half is the
-    /// least that points anywhere. The box is as far before them as four times their spread, and a quarter as large,
-    /// for 100 pixels at a focal length of 200.
+    /// Two cameras whose axes diverge: the mean of their axes has the length of the cosine, and below ½ they count as
+    /// looking outwards. Else the box lies four times their spread ahead; 100 pixels at a focal length of 200 make its
+    /// half edge a quarter of that.
     #[test]
     fn cameras_that_spread_too_far_look_nowhere() {
         for (cosine, before) in [(0.6f32, true), (0.51, true), (0.49, false), (0.1, false)] {
@@ -384,8 +385,8 @@ mod tests {
         }
     }
 
-    /// Cameras in one place see a box as far away as the origin, or one away if they stand there; wide ones get no more
-    /// than eight tenths of it.
+    /// Without a spread the box lies as far ahead as the origin, or 1 if the camera is within a thousandth of the
+    /// origin; its half edge is at most eight tenths of that distance.
     #[test]
     fn a_single_camera_gets_a_box_by_its_distance_from_the_origin() {
         for (z, distance) in [(-2.5f32, 2.5f32), (0.0011, 0.0011), (0.0009, 1.0), (0.0, 1.0)] {
@@ -409,7 +410,8 @@ mod tests {
         }
     }
 
-    /// A place's box by `aabb_scale` of a half over 0.33 of it, but between half of and twice the cameras' distance.
+    /// The half edge of a place's box is `aabb_scale` / 2 / 0.33, clamped to between half and twice the cameras'
+    /// distance.
     #[test]
     fn the_scale_of_a_place_is_held_between_half_and_twice_the_distance() {
         for (scale, half) in [(4.0, 2.0 / 0.33), (1.0, 2.5), (16.0, 10.0), (0.0, 6.25), (-4.0, 6.25)] {
@@ -422,7 +424,8 @@ mod tests {
         }
     }
 
-    /// Quantiles of 101 points at hundredths of an axis: from 2 to 98, a tenth larger; and no edge under half the longest.
+    /// 101 points at multiples of 0.01: the quantiles are points 2 and 98, the box is a tenth larger, and no edge is under
+    /// half the longest.
     #[test]
     fn the_box_of_points_is_that_of_their_quantiles() {
         let points: Vec<[f32; 3]> = (0..101)
@@ -437,7 +440,7 @@ mod tests {
         );
     }
 
-    /// Quantiles fall on the nearest point: of 32 at 0.62 and 30.38, on the second and the 31st.
+    /// Quantiles are rounded to the nearest point: of 32 points, indices 0.62 and 30.38 become the second and the 31st.
     #[test]
     fn quantiles_are_rounded_to_a_point() {
         let points: Vec<[f32; 3]> = (0..32).map(|i| [((i * 7) % 32) as f32; 3]).collect();
@@ -490,7 +493,7 @@ mod tests {
         }
     }
 
-    /// The longer side by its own focal length: 100/200 and 50/50 of the image plane.
+    /// Half of the larger of width and height, each over its own focal length, for an image of 100 × 50 pixels.
     #[test]
     fn half_extents_are_those_of_the_longer_side() {
         let of = |focal| {

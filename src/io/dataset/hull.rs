@@ -84,7 +84,7 @@ fn survives(silhouettes: &[Silhouette<'_>], center: DVec3, radius: f64) -> bool 
 }
 
 impl<'a> Silhouette<'a> {
-    /// Reads alpha; `None` where there is none.
+    /// Builds the table from the alpha of the view's image; `None` if the image has no alpha.
     fn read(view: &'a View) -> Result<Option<Self>> {
         view.check_image()?;
         let (image, _) = image::read(&view.image)?;

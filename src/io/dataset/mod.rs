@@ -108,7 +108,7 @@ pub enum Location {
     Colmap(PathBuf),
 }
 
-/// Finds the data set at a file or folder, inside it, or that the file is part of.
+/// Finds the data set that `path` names: a transforms file, a file of a COLMAP model, or a folder that contains either.
 ///
 /// # Errors
 /// If there is none.
@@ -137,8 +137,8 @@ pub fn locate(path: &Path) -> Result<Location> {
         .ok_or_else(|| IoError::new(path, format!("there is no data set here; {EXPECTED}")))
 }
 
-/// Makes names unique: each name, given as the image's path in the data set, becomes its stem; if that is taken, the
-/// whole path joined by `_`; if that is taken, a numbered one.
+/// Makes names unique: each name, given as the image's path in the data set, becomes its stem; if several views share
+/// the stem, the whole path joined by `_`; if that is taken, a numbered one.
 fn make_names_unique(views: &mut [View]) {
     let stem = |path: &str| {
         let path = Path::new(path);

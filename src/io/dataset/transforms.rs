@@ -330,7 +330,7 @@ mod tests {
         (folder, dataset)
     }
 
-    /// An image that is there has its own size, one that is missing that of the first one that is there.
+    /// An existing image has its own size, a missing one the size of the first existing image.
     #[test]
     fn sizes_are_those_of_the_images() {
         let there = [("a.png", [6, 4]), ("b.png", [3, 5])];
@@ -362,7 +362,7 @@ mod tests {
         );
     }
 
-    /// A path without one of the known extensions gets one: that of a file that is there, or else `png`.
+    /// A path without one of the known extensions gets that of an existing file, or else `png`.
     #[test]
     fn extensions_are_found() {
         let there = [("a.png", [2, 2]), ("c.d.png", [2, 2])];

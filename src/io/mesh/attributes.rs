@@ -3,7 +3,7 @@
 /// Values of all vertices of a mesh, or of all its faces.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribute {
-    /// As Mitsuba has it: `vertex_` or `face_`, then what the file calls it.
+    /// As in Mitsuba: `vertex_` or `face_`, then the name in the file.
     pub name: String,
     /// Values of a vertex or a face: one or three.
     pub channels: usize,
@@ -15,14 +15,15 @@ pub struct Attribute {
 pub(super) struct Found {
     /// Without `vertex_` or `face_`.
     pub name: String,
-    /// Its first property, and their number.
+    /// Index of its first property; `channels` is the number of its properties.
     pub first: usize,
     pub channels: usize,
 }
 
-/// The attributes among the properties of these names, by Mitsuba's rule: `r`, `g`, `b` (or `red`, `green`, `blue`) are
-/// one of the name `color`; others are what stands before a last underscore and one of `x`, `y`, `z`, `r`, `g`, `b` or a
-/// digit. Of one or three values each, which follow each other; other properties are ignored.
+/// The attributes among properties of these names, by Mitsuba's rule: `r`, `g`, `b` (or `red`, `green`, `blue`) form the
+/// attribute `color`; a property whose name ends in `_` and one of `x`, `y`, `z`, `r`, `g`, `b` or a digit is a
+/// component of the attribute named before that `_`. An attribute has one or three consecutive properties; others are
+/// ignored.
 pub(super) fn find(names: &[&str]) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     for colors in [["r", "g", "b"], ["red", "green", "blue"]] {

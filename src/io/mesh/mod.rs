@@ -31,7 +31,7 @@ pub struct Mesh {
     pub uvs: Vec<[f32; 2]>,
     /// Indices of vertices, all of which exist.
     pub triangles: Vec<[u32; 3]>,
-    /// Of a `.ply`; those of faces only where all faces are triangles.
+    /// Read from a `.ply` only; face attributes only if all faces are triangles.
     pub attributes: Vec<Attribute>,
 }
 
@@ -71,7 +71,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// [-1, 1]² in the plane z = 0, in this many squares along x and y, whose texture coordinates are ((x, y) + 1) / 2.
+    /// The square [-1, 1]² in the plane z = 0, divided into `columns` × `rows` quads, with uv = ((x, y) + 1) / 2.
     pub fn grid([columns, rows]: [u32; 2]) -> Self {
         let mut mesh = Self::default();
         for y in 0..=rows {
@@ -91,7 +91,7 @@ impl Mesh {
         mesh
     }
 
-    /// How many triangles have no area: no ray meets one.
+    /// Number of triangles without an area, which no ray hits.
     pub fn flat_triangles(&self) -> usize {
         let has_area = |triangle: &&[u32; 3]| {
             let [a, b, c] = triangle.map(|v| DVec3::from_array(self.positions[v as usize].map(f64::from)));
@@ -100,7 +100,7 @@ impl Mesh {
         self.triangles.len() - self.triangles.iter().filter(has_area).count()
     }
 
-    /// For each vertex the first one at the same position.
+    /// For each vertex the index of the first vertex at the same position.
     fn merge_positions(&self) -> Vec<u32> {
         let mut first = HashMap::new();
         let indices = self.positions.iter().zip(0..);

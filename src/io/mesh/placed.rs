@@ -4,18 +4,18 @@ use glam::{Affine3A, Vec3, Vec3A};
 
 use super::Mesh;
 
-/// What of a mesh is moved into the world.
+/// A mesh's positions, normals and triangles in world space.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
     pub positions: Vec<Vec3>,
-    /// Unit normals of the vertices: the mesh's own, or those that follow from the faces around.
+    /// Unit normals of the vertices: the mesh's own, or else [`smooth_normals`].
     pub normals: Vec<Vec3>,
-    /// Wound such that a map that mirrors turns no face inside out.
+    /// Vertex indices; two are swapped if the map mirrors, so that front faces stay counter-clockwise.
     pub triangles: Vec<[u32; 3]>,
 }
 
 impl Mesh {
-    /// The mesh under a map.
+    /// The mesh transformed by an affine map; normals by its inverse transpose.
     pub fn placed(&self, to_world: &Affine3A) -> Placed {
         let place = |p: &[f32; 3]| to_world.transform_point3(Vec3::from_array(*p));
         let positions: Vec<Vec3> = self.positions.iter().map(place).collect();
@@ -37,7 +37,7 @@ impl Mesh {
     }
 }
 
-/// Unit normals of vertices: those of the faces around, weighed by their angles there (Thuermer1998).
+/// Unit normals of vertices: the adjacent faces' normals, weighted by each face's angle at the vertex (Thuermer1998).
 pub fn smooth_normals(positions: &[Vec3], triangles: &[[u32; 3]]) -> Vec<Vec3> {
     let mut normals = vec![Vec3::ZERO; positions.len()];
     for triangle in triangles {

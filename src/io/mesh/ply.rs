@@ -27,10 +27,10 @@ pub fn read_ply(path: &Path, face_normals: bool, flip_tex_coords: bool) -> Resul
     mesh.check(path)
 }
 
-/// An attribute that a file has.
+/// Name and size of an attribute in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeHeader {
-    /// With `vertex_` or `face_`.
+    /// Including `vertex_` or `face_`.
     pub name: String,
     /// Values of a vertex or a face: one or three.
     pub channels: usize,
@@ -110,7 +110,7 @@ impl Scalar {
 
 struct Property {
     name: String,
-    /// Of a list, the type of its length.
+    /// For a list, the type of its length; None for a single value.
     length: Option<Scalar>,
     value: Scalar,
 }
@@ -132,7 +132,8 @@ impl Element {
         find(&names.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Where each property's values are kept among attributes' that follow each other.
+    /// The element's attributes, still without values, and for each property the index of the attribute that takes its
+    /// values.
     fn collected(&self) -> (Vec<Attribute>, Vec<Option<usize>>) {
         let mut places = vec![None; self.properties.len()];
         let mut attributes = Vec::new();
@@ -303,7 +304,7 @@ fn faces(mesh: &mut Mesh, element: &Element, values: &mut Values) -> Parsed<()> 
         }
         add_fan(&mut mesh.triangles, &polygon);
     }
-    // Faces that were cut up are not those that the values belong to.
+    // Face attributes have one value for each face of the file, not for each triangle that a polygon was split into.
     if mesh.triangles.len() as u64 == element.count {
         mesh.attributes.extend(attributes);
     }
@@ -475,7 +476,8 @@ mod tests {
         assert!(error.contains("position of vertex 0 holds NaN"), "{error}");
     }
 
-    /// An ASCII file of two triangles whose vertices have x, y, z and these properties, which count on.
+    /// An ASCII file of two triangles whose vertices have x, y, z and these properties: 100 v + i is property i of
+    /// vertex v.
     fn with_properties(names: &[&str]) -> Mesh {
         let mut text = String::from("ply\nformat ascii 1.0\nelement vertex 4\n");
         for name in ["x", "y", "z"].iter().chain(names) {
@@ -489,7 +491,7 @@ mod tests {
         read((text + "3 0 1 2\n3 2 1 3\n").as_bytes(), false, false).expect("a mesh")
     }
 
-    /// Texture coordinates and normals are those that are there with all their parts, under any of their names.
+    /// Texture coordinates and normals are read only if all their components are present, under any of their names.
     #[test]
     fn properties_count_when_they_are_complete() {
         for pair in [["u", "v"], ["s", "t"], ["texture_u", "texture_v"]] {

@@ -21,8 +21,8 @@ mod flag {
     pub(super) const DOUBLE: u32 = 0x2000;
 }
 
-/// Reads the mesh number `index` of a file of version 3 or 4. `face_normals` discards vertex normals; meshes whose flags
-/// ask for normals of faces have zeros in their place.
+/// Reads the mesh number `index` of a file of version 3 or 4. `face_normals` discards vertex normals; meshes that are
+/// flagged to use face normals get vertex normals of zero.
 ///
 /// # Errors
 /// If the file cannot be read, is malformed or truncated, has no such mesh, an index has no vertex, a number is not
@@ -105,7 +105,7 @@ fn offset(bytes: &[u8], version: u16, index: u32) -> Parsed<u64> {
     })
 }
 
-/// The numbers of a mesh. Memory grows with what is there, not with what is claimed.
+/// The numbers of a mesh. Memory grows with the numbers in the file, not with the claimed counts.
 struct Stream<R>(R);
 
 impl<R: Read> Stream<R> {

@@ -19,13 +19,13 @@ use archive::Entry;
 use stream::{Parsed, Stream};
 use tree::{Part, Tree};
 
-/// Largest number of voxels of a dense grid,
+/// Largest number of voxels of a dense grid.
 const MAX_VOXELS: u64 = 1 << 31;
 
-/// and per byte of its file, since a few bytes can claim any number,
+/// Largest number of voxels per byte of the file, since a few bytes can claim any number.
 const MAX_VOXELS_PER_BYTE: u64 = 256;
 
-/// except that this many are always accepted.
+/// Number of voxels that is accepted for a file of any length.
 const MIN_VOXELS: u64 = 1 << 24;
 
 /// The header: bounding box of all active voxels and its placement in the world. Voxels are not read.

@@ -21,7 +21,7 @@ fn corner(voxel: Voxel, edge: i32) -> Voxel {
     voxel.map(|v| v.div_euclid(edge) * edge)
 }
 
-/// Bits of those children of the node at `origin`, with `count` children of `edge` voxels along each axis.
+/// Bit mask of `children` of the node at `origin`, which has `count` children of `edge` voxels along each axis.
 fn mask(origin: Voxel, edge: i32, count: i32, children: impl IntoIterator<Item = Voxel>) -> Vec<u8> {
     let mut bits = vec![0; (count * count * count / 8) as usize];
     for child in children {
@@ -33,7 +33,8 @@ fn mask(origin: Voxel, edge: i32, count: i32, children: impl IntoIterator<Item =
 }
 
 impl Contents {
-    /// Masks of an inner node, and the values of its active cubes in their order: inactive ones have the background's.
+    /// Appends an inner node's masks and the values of its active cubes in order; inactive cubes have the background
+    /// value.
     fn inner(&self, out: &mut Vec<u8>, origin: Voxel, edge: i32, count: i32, children: &BTreeSet<Voxel>) {
         let within = |c: &&(Voxel, i32, f32)| c.1 == edge && corner(c.0, edge * count) == origin;
         let cubes: BTreeMap<Voxel, f32> = self.cubes.iter().filter(within).map(|c| (c.0, c.2)).collect();
@@ -117,7 +118,7 @@ struct Listed {
 const FLOATS: &str = "Tree_float_5_4_3";
 
 impl Listed {
-    /// Voxels with their places as coordinates.
+    /// A grid whose voxel indices are its world coordinates.
     fn new(name: &'static str, contents: &Contents) -> Self {
         Self {
             name,
@@ -165,7 +166,7 @@ fn file(grids: &[Listed]) -> Vec<u8> {
     out
 }
 
-/// Both readers' results; the error without the file's name.
+/// The result of [`read`], with which [`header`] must agree; errors without the file's name.
 fn parse(bytes: &[u8]) -> std::result::Result<Grid, String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("a.vdb");
@@ -234,7 +235,7 @@ fn voxels_and_cubes_lie_where_they_are_written() {
     }
 }
 
-/// A tile of the upper level, of which the box of the active voxels shows a corner, and a whole one.
+/// A tile of the upper internal level (128 voxels wide) beside a single voxel, and a tile of the root (4096) alone.
 #[test]
 fn large_cubes_are_cut_to_the_box() {
     let contents = Contents {
@@ -255,8 +256,8 @@ fn large_cubes_are_cut_to_the_box() {
     assert!(error.contains("a box of 4096 × 4096 × 4096"), "{error}");
 }
 
-/// 2²⁴ voxels are always accepted, 256 a byte, and never more than 2³¹. The numbers of voxels beyond these that are
-/// tried are products of three: 97 · 257 · 673 = 2²⁴ + 1 and 3 · 715827883 = 2³¹ + 1.
+/// 2²⁴ voxels are always accepted, 256 a byte, and never more than 2³¹. The numbers tried beyond these limits are
+/// products of three edges: 97 · 257 · 673 = 2²⁴ + 1 and 3 · 715827883 = 2³¹ + 1.
 #[test]
 fn the_number_of_voxels_is_limited_by_the_files_length() {
     let spanning = |[x, y, z]: Voxel| {
@@ -312,8 +313,8 @@ fn the_number_of_voxels_is_limited_by_the_files_length() {
     );
 }
 
-/// A voxel's box is half a voxel around its place, times the scale, plus the translation; four inverses that follow a
-/// scale are passed over.
+/// Voxel i extends from i - ½ to i + ½, times the scale, plus the translation; the four derived vectors after a scale
+/// are skipped.
 #[test]
 fn maps_place_voxels_in_the_world() {
     let inverses = [7.0; 12];
@@ -421,7 +422,7 @@ fn the_density_or_the_only_grid_of_floats_is_read() {
         ..grid("density", 2)
     };
     assert!(low(&[grid("heat", 1), copy]).is_err_and(|e| e.contains("`density` as an instance of `heat`")));
-    // A level set is one by its class alone.
+    // Only the metadata entry `class` marks a level set.
     let described = |entry: [&'static str; 3]| {
         let metadata = vec![entry, ["creator", "string", "me"]];
         low(&[Listed {
@@ -490,7 +491,7 @@ fn what_precedes_the_grids_is_checked() {
     assert!(parse(&file(&[two])).is_err_and(|e| e.contains("has 2 buffers a leaf, expected 1")));
 }
 
-/// Whatever is missing at the end is told; nothing before the last byte is enough.
+/// A file that lacks bytes at its end, be it one, is reported as truncated.
 #[test]
 fn every_truncation_is_told() {
     let bytes = file(&[Listed::new("density", &one_voxel())]);

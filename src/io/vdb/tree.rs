@@ -214,7 +214,7 @@ mod tests {
         assert!(root(&[8]).is_err_and(|e| e.contains("multiples of 4096")));
     }
 
-    /// Against all voxels of a leaf, one by one: each alone, and 500 masks of a few.
+    /// Compares with a loop over all voxels of a leaf: for each voxel alone, and for 500 masks of a few voxels.
     #[test]
     fn the_box_of_a_leaf_holds_its_active_voxels() {
         let origin = [-16, 8, 4096];

@@ -15,11 +15,11 @@ pub(super) mod inactive {
     pub(in crate::io::vdb) const BACKGROUND: u8 = 0;
     pub(super) const MINUS_BACKGROUND: u8 = 1;
     pub(super) const ONE: u8 = 2;
-    /// A mask chooses between background and its negative,
+    /// A mask chooses between the background and its negative.
     pub(super) const MASK: u8 = 3;
-    /// between background and a value,
+    /// A mask chooses between the background and a stored value.
     pub(super) const MASK_AND_ONE: u8 = 4;
-    /// or between two values.
+    /// A mask chooses between two stored values.
     pub(super) const MASK_AND_TWO: u8 = 5;
     /// All values are stored.
     pub(super) const STORED: u8 = 6;
@@ -335,7 +335,8 @@ mod tests {
         assert!(unpack_blosc(&chunk, &mut out).is_err_and(|e| e.contains("codec 4")));
     }
 
-    /// Halves take two bytes each, and no bytes at all where there are none; an empty array of whole floats has a size.
+    /// Halves take two bytes each, and an empty array of halves no bytes at all; an empty array of 32-bit floats has a
+    /// size.
     #[test]
     fn halves_are_read_and_no_values_have_no_bytes_or_a_size() {
         let halves = |values: &[f32]| -> Vec<u8> {
@@ -436,7 +437,7 @@ mod tests {
         }
     }
 
-    /// Bytes of values of three, and one byte that is no value.
+    /// Three values of three bytes each, and a remainder of one byte.
     #[test]
     fn a_remainder_is_not_shuffled() {
         let mut block = *b"adgbehcfi!";

@@ -13,7 +13,7 @@ use super::tree::{LEAF_EDGE, LEAF_MASK, LEAF_VOXELS, LEVELS};
 use super::values::{ACTIVE_ONLY, ZIP, inactive};
 use crate::io::{IoError, Result, atomic};
 
-/// Version of the format, and of the library whose files these are like.
+/// Version of the file format, and of the OpenVDB library that writes such files.
 const VERSION: [u32; 3] = [224, 12, 0];
 
 /// A grid to be written.
@@ -26,18 +26,18 @@ pub struct Volume<'a> {
     pub channels: usize,
     /// `[z][y][x][channel]`.
     pub data: &'a [f32],
-    /// The unit cube, which the texels fill, into the world.
+    /// Map from the unit cube, which the texels fill, to the world.
     pub to_world: DAffine3,
 }
 
-/// Writes volumes, as half floats if `half`. Texels that are not zero are active, and those at the corners of the grid, so
-/// that its box is known; all others have the background's value zero.
+/// Writes volumes, as half floats if `half`. Texels that are not zero are active voxels, as are the grid's eight corners,
+/// which preserve its bounding box; all others have the background value zero.
 ///
 /// # Errors
-/// A volume has other than one or three channels, or more than 2³¹ texels along an axis; the file cannot be written.
+/// A volume has other than one or three channels, or more than 2³⁰ texels along an axis; the file cannot be written.
 ///
 /// # Panics
-/// A volume's data are not as many as its texels.
+/// A volume's `data` does not have one value for each texel and channel.
 pub fn write(path: &Path, volumes: &[Volume<'_>], half: bool) -> Result<()> {
     for volume in volumes {
         let name = volume.name;
@@ -57,7 +57,7 @@ pub fn write(path: &Path, volumes: &[Volume<'_>], half: bool) -> Result<()> {
         );
     }
     let mut body = Vec::new();
-    // Positions in the file are those in the body behind the header.
+    // A position in the file is the position in the body plus the header's length.
     let header = header(volumes.len());
     for volume in volumes {
         let writer = Writer { volume, half };
@@ -69,7 +69,7 @@ pub fn write(path: &Path, volumes: &[Volume<'_>], half: bool) -> Result<()> {
     })
 }
 
-/// What other programs call the grid of a parameter: the last name of its path, `density` for an extinction.
+/// The usual name in other programs of a parameter's grid: the last name of its path, but `density` for an extinction.
 pub fn usual_name(path: &str) -> &str {
     match path.rsplit('.').next().unwrap_or(path) {
         "sigma_t" => "density",
@@ -84,7 +84,7 @@ const MARK_AT: usize = 8 + 12 + 1;
 fn header(grids: usize) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     VERSION.iter().for_each(|word| out.extend(word.to_le_bytes()));
-    // The places of grids are stated.
+    // The file states the offsets of its grids.
     out.push(1);
     out.extend([b'0'; MARK]);
     // No metadata of the file.
@@ -99,7 +99,7 @@ fn with_mark(header: &[u8], body: &[u8]) -> Vec<u8> {
     let fold = |hash: u128, byte: &u8| (hash ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
     let hash = body.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, fold);
     let digits = format!("{hash:032x}");
-    // Version 8: made by a rule of one's own.
+    // UUID version 8: custom contents.
     let mark = format!(
         "{}-{}-8{}-8{}-{}",
         &digits[..8],
@@ -171,7 +171,8 @@ impl Writer<'_> {
         body.push(u8::from(self.half));
     }
 
-    /// From voxels to the world: a value stands at whole coordinates, in the middle of its texel.
+    /// Writes the map from voxels to the world. OpenVDB places values at integer coordinates, which are the texels'
+    /// centres.
     fn transform(&self, body: &mut Vec<u8>) {
         let n = DVec3::from_array(self.volume.size.map(|n| n as f64));
         let to_unit = DAffine3::from_scale(1.0 / n) * DAffine3::from_translation(DVec3::splat(0.5));
@@ -202,14 +203,14 @@ impl Writer<'_> {
         let mut put = |values: DVec3| body.extend(values.to_array().iter().flat_map(|v| v.to_le_bytes()));
         put(map.translation);
         put(scale);
-        // What OpenVDB keeps beside it: sizes of voxels, 1 / scale, 1 / scale², 1 / (2 scale).
+        // Derived values that OpenVDB stores after a scale: sizes of voxels, 1 / scale, 1 / scale², 1 / (2 scale).
         put(scale);
         put(1.0 / scale);
         put(1.0 / (scale * scale));
         put(0.5 / scale);
     }
 
-    /// The root: no tiles, and the nodes in which something is active.
+    /// The root: no tiles, and a child for each node that has an active voxel.
     fn root(&self) -> Node {
         let edge = (LEVELS[0].child_edge << LEVELS[0].log2) as usize;
         let mut root = Node {
@@ -236,7 +237,7 @@ impl Writer<'_> {
         root
     }
 
-    /// The node of a level, or behind the last a leaf, that begins at `origin`; None if nothing in it is active.
+    /// The internal node of `level` at `origin`, or a leaf below the last level; None without an active voxel.
     fn node(&self, level: usize, origin: [usize; 3]) -> Option<Node> {
         let Some(shape) = LEVELS.get(level) else {
             return self.leaf(origin);
@@ -306,7 +307,7 @@ impl Writer<'_> {
     fn values(&self, out: &mut Vec<u8>, active: &[f32]) {
         out.push(inactive::BACKGROUND);
         let bytes: Vec<u8> = match self.half {
-            // No halves have no bytes, not even a size.
+            // An empty array of halves takes no bytes, not even a size.
             true if active.is_empty() => return,
             true => active.iter().flat_map(|v| f16::from_f32(*v).to_le_bytes()).collect(),
             false => active.iter().flat_map(|v| v.to_le_bytes()).collect(),

@@ -3,7 +3,7 @@
 use super::four::Four;
 use crate::each::EachEntry;
 
-/// An axis-aligned box. Of a primitive's, the fourth lane of `low` is its number.
+/// An axis-aligned box. In the box of a primitive the fourth lane of `low` is the primitive's number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) low: Four,
@@ -28,7 +28,7 @@ impl Bounds {
         bounds
     }
 
-    /// The same box, with a number that rides along.
+    /// The same box, with a primitive's number in the fourth lane of `low`.
     #[inline(always)]
     pub(super) fn numbered(self, number: u32) -> Self {
         let [x, y, z, _] = self.low.array();
@@ -55,7 +55,7 @@ impl Bounds {
         self.high = self.high.max(other.high);
     }
 
-    /// Halves are added, not a sum halved, which might overflow.
+    /// The centre, as a sum of halves: the sum of the corners might overflow.
     #[inline(always)]
     pub(super) fn center(&self) -> Four {
         let half = Four::splat(0.5);
@@ -68,7 +68,7 @@ impl Bounds {
         [x, y, z]
     }
 
-    /// Half the area of the surface, in a unit of length whose inverse is given.
+    /// Half the surface area, in a unit of length whose inverse is `per_unit`.
     #[inline(always)]
     pub(super) fn area(&self, per_unit: Four) -> f32 {
         self.high.sub(self.low).mul(per_unit).pairs()

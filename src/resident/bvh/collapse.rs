@@ -1,5 +1,5 @@
-//! From a binary tree to nodes of eight children: which binary nodes become nodes is chosen so that the expected cost
-//! of a ray is least (Ylitie, Karras and Laine 2017).
+//! From a binary tree to wide nodes of eight children: the binary nodes that become wide ones are chosen so that the
+//! expected cost of a ray is least (Ylitie, Karras and Laine 2017).
 
 use arrayvec::ArrayVec;
 
@@ -14,19 +14,19 @@ const NODE_COST: f32 = 1.0;
 /// Cost of testing a block of triangles.
 const BLOCK_COST: f32 = 1.0;
 
-/// A node of the binary tree and what it costs as a forest of up to so many trees of wide nodes.
+/// A node of the binary tree, with its cost as a forest of at most 1 to 8 trees of wide nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Branch {
     pub(super) bounds: Bounds,
     pub(super) kind: Kind,
     /// Least cost with up to 1, 2, … trees.
     pub(super) costs: [f32; WIDTH],
-    /// For a forest of up to 1, 2, … trees how many of them the left child becomes; the first entry is that of a
-    /// node of its own, whose children are a forest of eight.
+    /// For a forest of up to 1, 2, … trees how many of them the left child becomes; the first entry is for the node as a
+    /// wide node itself, whose children are a forest of up to eight.
     lefts: [u8; WIDTH],
 }
 
-/// What a binary node is made of.
+/// What a binary node holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// The primitives that become one leaf: the first and their number.
@@ -48,7 +48,7 @@ impl Branch {
         }
     }
 
-    /// The node over two others, which follow from their costs.
+    /// The parent of two nodes with these costs.
     pub(super) fn over(bounds: Bounds, kind: Kind, [left, right]: [&[f32; WIDTH]; 2], per_unit: Four) -> Self {
         let (mut costs, mut lefts) = ([0.0; WIDTH], [1; WIDTH]);
         // A forest of n trees is one of k on the left and one of n - k on the right.
@@ -73,7 +73,7 @@ impl Branch {
         }
     }
 
-    /// How many trees its children become, left and right, where it has up to `trees`; none if it is a tree itself.
+    /// How many trees its left and its right child become if the node has up to `trees`; None if it is best a tree itself.
     pub(super) fn shares(&self, mut trees: usize) -> Option<[usize; 2]> {
         while trees > 1 && self.costs[trees - 1] == self.costs[trees - 2] {
             trees -= 1;
@@ -82,7 +82,7 @@ impl Branch {
         (trees > 1).then(|| [left, trees - left])
     }
 
-    /// The same for the children of the wide node that it becomes.
+    /// How many trees its left and its right child become if it is a wide node: up to eight together.
     pub(super) fn own_shares(&self) -> [usize; 2] {
         let left = self.lefts[0] as usize;
         [left, WIDTH - left]
@@ -103,7 +103,7 @@ impl Part {
         self.branches.len() as u32 - 1
     }
 
-    /// The trees of a forest of up to `trees` below and with a node.
+    /// Appends the roots of the best forest of up to `trees` trees for a node and all below it.
     pub(super) fn forest(&self, node: u32, trees: usize, out: &mut Children) {
         let branch = &self.branches[node as usize];
         match (branch.kind, branch.shares(trees)) {
@@ -127,7 +127,7 @@ impl Part {
         out
     }
 
-    /// Wide nodes and blocks of a tree.
+    /// The numbers of wide nodes and of blocks of a tree.
     pub(super) fn count(&self, node: u32, primitives: &[Bounds]) -> [usize; 2] {
         if let Kind::Leaf { first, .. } = self.branches[node as usize].kind {
             return [0, usize::from(primitives[first as usize].number() & SURFACE == 0)];
@@ -140,7 +140,7 @@ impl Part {
     }
 }
 
-/// Marks the numbers of primitives that are surfaces.
+/// Bit that marks the number of a primitive that is a surface, not a triangle.
 pub(super) const SURFACE: u32 = 1 << 31;
 
 /// A node without children.
@@ -187,7 +187,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Numbers a child; a leaf is written.
+    /// Gives a child its index; a leaf's block is written at once.
     fn reserve(&mut self, node: u32) -> u32 {
         let Kind::Leaf { first, count } = self.part.branches[node as usize].kind else {
             self.next[0] += 1;
@@ -243,7 +243,7 @@ mod tests {
         Bounds::around(&[[1.0; 3], [1.0 + edge; 3]])
     }
 
-    /// Half the area of a cube of edge 4 in units of 2 is 12: a leaf costs as much, into however many trees it may go.
+    /// Half the area of a cube of edge 4 in units of 2 is 12: this is a leaf's cost, for any number of trees.
     #[test]
     fn a_leaf_costs_its_area() {
         let leaf = Branch::leaf(cube(4.0), 5, 3, Four::splat(0.5));
@@ -256,8 +256,8 @@ mod tests {
         );
     }
 
-    /// Over two nodes of half area 27 and 3 the node of 48: as one tree it costs its own area and its children, as two
-    /// its children, and more trees cost no less, since leaves are not divided.
+    /// A node of half area 48 over leaves of 27 and 3: as one tree it costs its own area and its children's, as two trees
+    /// its children's, and as more no less, since leaves are not divided.
     #[test]
     fn a_node_costs_its_area_beside_its_children() {
         let unit = Four::splat(1.0);

@@ -1,4 +1,4 @@
-//! Vectors of four floats for the builder: a corner of a box and a number that rides along in the fourth lane.
+//! Vectors of four f32 for the builder: a corner of a box, with a primitive's number in the fourth lane.
 
 #[cfg(target_arch = "x86_64")]
 mod sse {
@@ -43,12 +43,12 @@ mod sse {
         pub(in crate::resident::bvh) fn mul(self, o: Self) -> Self {
             Self(unsafe { _mm_mul_ps(self.0, o.0) })
         }
-        /// Integers towards zero; what does not fit is the least integer.
+        /// Truncated to integers; a number that does not fit, and NaN, become the least integer.
         #[inline(always)]
         pub(in crate::resident::bvh) fn truncate(self) -> [i32; 4] {
             unsafe { std::mem::transmute(_mm_cvttps_epi32(self.0)) }
         }
-        /// Bits of the lanes that are less.
+        /// Bit mask of the lanes that are less than those of `o`.
         #[inline(always)]
         pub(in crate::resident::bvh) fn lt(self, o: Self) -> u32 {
             unsafe { _mm_movemask_ps(_mm_cmplt_ps(self.0, o.0)) as u32 }
@@ -120,7 +120,7 @@ pub(super) use sse::Four;
 
 #[cfg(test)]
 mod tests {
-    /// What every form computes, lane by lane; comparisons with what is no number are false and leave the second.
+    /// The values that both forms compute, lane by lane; comparisons with NaN are false and give the second operand.
     macro_rules! known {
         ($name:ident, $form:ident) => {
             #[test]
@@ -150,7 +150,7 @@ mod tests {
                     (nan.min(a).array(), nan.max(a).array(), nan.lt(a)),
                     (a.array(), a.array(), 0)
                 );
-                // Zeros of either sign are equal: the second stays, to the bit.
+                // 0 and -0 are equal, so that the second operand is returned, to the bit.
                 let signed = [Four::splat(0.0), Four::splat(-0.0)];
                 assert!(signed[0].min(signed[1]).array()[0].is_sign_negative());
                 assert!(signed[0].max(signed[1]).array()[3].is_sign_negative());

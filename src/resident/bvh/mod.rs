@@ -1,4 +1,4 @@
-//! Bounding-volume hierarchies of triangles and other surfaces: nodes of eight children, built on the host by the
+//! Bounding-volume hierarchies of triangles and other surfaces: nodes of eight children, built on the CPU by the
 //! surface-area heuristic on all cores.
 
 mod bounds;
@@ -19,14 +19,14 @@ use four::Four;
 use split::{Bins, Extent, split};
 use top::{Top, Tree};
 
-/// Levels of the deepest hierarchy; whoever walks it holds at most seven nodes a level in wait.
+/// Most levels of a hierarchy; the stack of a traversal holds at most seven waiting nodes a level.
 pub const MAX_LEVELS: usize = 40;
 
-/// Sets of fewer primitives are the work of one thread.
+/// Trees over fewer primitives are built by one thread.
 const TASK: usize = 1 << 12;
 
-/// Most shapes beside meshes that rays are tested against one after the other, many rays at a time; among more, each ray is led by
-/// the hierarchy.
+/// Most shapes other than meshes that batches of rays are tested against one after the other, in SIMD lanes; with more,
+/// each ray goes down the hierarchy.
 pub const FEW_SHAPES: usize = 64;
 
 /// The lower and the upper corner of a box.
@@ -49,7 +49,7 @@ impl Bvh {
 
     /// Levels of nodes.
     pub fn levels(&self) -> usize {
-        // Children stand behind their parents.
+        // Children lie behind their parents in memory.
         let mut levels = vec![1; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate() {
             for link in node.children.iter().filter(|link| *link & child::KIND == child::NODE) {
@@ -65,7 +65,7 @@ impl Bvh {
     /// Coordinates must be finite. Triangles may be degenerate, coincide and intersect.
     ///
     /// # Panics
-    /// With 2³⁰ primitives or more, whose children a `u32` cannot number.
+    /// With 2³⁰ primitives or more: a child's index has 30 bits.
     pub fn new(triangles: &[Triangle], surfaces: &[(u32, Corners)]) -> Self {
         let count = triangles.len() + surfaces.len();
         assert!(count < 1 << 30, "{count} primitives are too many");
@@ -146,7 +146,8 @@ impl Bvh {
         hierarchy
     }
 
-    /// Moves the triangles and widens or narrows all boxes to match. `surfaces` are the boxes by number.
+    /// Moves the triangles and fits all boxes to them, without changing the tree. `surfaces` are the surfaces' boxes by
+    /// their index.
     pub fn refit(&mut self, triangles: &[Triangle], surfaces: &[Corners]) {
         self.blocks.par_iter_mut().for_each(|block| {
             for lane in 0..BLOCK {
@@ -172,7 +173,7 @@ impl Bvh {
                 }
             }
         });
-        // Children come after their parents.
+        // Children lie behind their parents, so that backwards they are done first.
         for at in (0..self.nodes.len()).rev() {
             let mut node = self.nodes[at];
             for k in 0..WIDTH {
@@ -219,7 +220,7 @@ fn zeros<T: Zeroable + Clone>(count: usize) -> Vec<T> {
     records
 }
 
-/// The hierarchy of a world: empty where there are so few surfaces and no triangles that boxes are of no use.
+/// The hierarchy of a world; empty without triangles and with at most [`WIDTH`] other surfaces, where boxes are of no use.
 pub fn of_world(triangles: &[Triangle], surfaces: &[SurfaceRecord]) -> Bvh {
     let others = surfaces
         .iter()
@@ -234,8 +235,8 @@ pub fn of_world(triangles: &[Triangle], surfaces: &[SurfaceRecord]) -> Bvh {
     Bvh::new(triangles, &boxes)
 }
 
-/// A box around some surfaces that are not meshes; inside out around none. What leaves one of them is outside of it by more
-/// than the box's own rounding.
+/// A box around some surfaces that are not meshes; from ∞ to -∞ without any. The offset of a ray that leaves such a surface
+/// is larger than the box's rounding.
 pub fn box_around_surfaces(surfaces: &[SurfaceRecord]) -> Corners {
     let mut all = [[f32::INFINITY; 3], [f32::NEG_INFINITY; 3]];
     for [low, high] in surfaces.iter().map(|record| box_with_margin(record, 0.0)) {
@@ -249,13 +250,13 @@ pub fn box_around_surfaces(surfaces: &[SurfaceRecord]) -> Corners {
 
 /// A box around a surface that is not a mesh, with room for the rounding of hits.
 pub(crate) fn box_of_surface(record: &SurfaceRecord) -> Corners {
-    /// What the rounding of a hit may move it by, as a part of the largest coordinate.
+    /// Bound of a hit point's rounding, as a part of the largest coordinate.
     const MARGIN: f32 = 1e-4;
     box_with_margin(record, MARGIN)
 }
 
-/// A box around a surface that is not a mesh, widened by a part of its largest coordinate. All lie within the cube [-1, 1]³ of
-/// their own space.
+/// A box around a surface that is not a mesh, widened by the part `margin` of its largest coordinate. Such surfaces lie
+/// within [-1, 1]³ in their own space.
 fn box_with_margin(record: &SurfaceRecord, margin: f32) -> Corners {
     let m: &Rows = &record.to_world;
     let is_flat = matches!(record.kind, surface::RECTANGLE | surface::DISK);
@@ -341,7 +342,8 @@ impl Builder {
         part.branches.len() as u32 - 1
     }
 
-    /// How many primitives halving can still bring down to leaves on the levels below the children.
+    /// Most primitives of a child of a node on this level, so that halving can still bring them down to leaves within
+    /// [`MAX_LEVELS`].
     fn room(&self, level: usize) -> usize {
         self.leaf << (MAX_LEVELS - level - 1).min(31)
     }

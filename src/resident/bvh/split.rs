@@ -10,13 +10,13 @@ use crate::resident::layout::BLOCK;
 /// Most intervals that centres are sorted into along an axis.
 const BINS: usize = 16;
 
-/// Sets of at least so many primitives are binned and partitioned by all threads.
+/// Sets of at least this many primitives are binned and partitioned by all threads.
 const SHARED: usize = 1 << 16;
 
-/// Primitives that a thread takes at once of a shared set.
+/// Primitives of a shared set that a thread takes at once.
 const CHUNK: usize = 1 << 14;
 
-/// What is known of a set of primitives: the box around them and the box around their centres.
+/// The box around a set of primitives, and the box around their centres.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
     pub(super) bounds: Bounds,
@@ -49,15 +49,15 @@ impl Extent {
         self
     }
 
-    /// The extent of a set that may be large.
+    /// The extent of a large set, by all threads.
     pub(super) fn of_many(primitives: &[Bounds]) -> Self {
         let chunks = primitives.par_chunks(CHUNK).map(Self::of);
         chunks.reduce(Self::empty, Self::join)
     }
 }
 
-/// Reorders primitives and cuts them where that is cheapest, or in two halves: because `halve` says so, or because
-/// no cut divides them. Returns the number of the first part and the extents of both.
+/// Reorders primitives and cuts them where that is cheapest; in two halves if that leaves more than `room` of them on a
+/// side, or if no cut divides them. Returns the number of primitives in the first part and the extents of both.
 pub(super) fn split(
     primitives: &mut [Bounds],
     spare: &mut [Bounds],
@@ -90,7 +90,7 @@ pub(super) fn split(
     }
 }
 
-/// Equal intervals that centres fall into.
+/// Equal intervals along each axis, into which primitives are sorted by their centres.
 #[derive(Debug, Clone, Copy)]
 struct Binning {
     low: Four,
@@ -99,7 +99,7 @@ struct Binning {
 }
 
 impl Binning {
-    /// Small sets have few bins: looking for a cut takes a time by their number.
+    /// Small sets have few bins, since the search for a cut takes time in proportion to the bins.
     fn new(extent: &Extent, count: usize) -> Self {
         let bins = BINS.min(4 + count / 16);
         let [x, y, z] = extent.centers.extent().each(|e| {
@@ -114,16 +114,16 @@ impl Binning {
         }
     }
 
-    /// The bin along each axis.
+    /// The centre's place along each axis, in units of bins.
     #[inline(always)]
     fn places(&self, primitive: &Bounds) -> Four {
         primitive.center().sub(self.low).mul(self.scale)
     }
 
-    /// The bin along an axis of what lies at one of [`Self::places`].
+    /// The bin along an axis of a truncated entry of [`Self::places`].
     #[inline(always)]
     fn bin(place: i32) -> usize {
-        // What is not a number becomes a negative integer; it lies along an axis whose bins are not looked at.
+        // NaN was truncated to a negative integer; it occurs only along axes whose bins are not looked at.
         (place as u32 as usize).min(BINS - 1)
     }
 
@@ -134,13 +134,13 @@ impl Binning {
     }
 }
 
-/// What lies in the bins along each axis.
+/// For each bin along each axis the box around its primitives, and their number.
 pub(super) struct Bins {
     bounds: [[Bounds; BINS]; 3],
     counts: [[u32; BINS]; 3],
 }
 
-/// A plane between two bins of an axis: what lies in bins below `bin` goes left.
+/// A plane between two bins of an axis: primitives in bins below `bin` go left.
 struct Cut {
     axis: usize,
     bin: usize,
@@ -156,7 +156,7 @@ impl Bins {
         }
     }
 
-    /// Forgets what was in the bins and sorts these primitives into them.
+    /// Empties the bins and sorts these primitives into them.
     fn fill(&mut self, primitives: &[Bounds], binning: &Binning) {
         for axis in 0..3 {
             self.bounds[axis][..binning.bins].fill(Bounds::empty());
@@ -182,7 +182,7 @@ impl Bins {
         self
     }
 
-    /// The cut with the least expected number of tested blocks; none if all centres are in one bin of every axis.
+    /// The cut with the least expected number of tested blocks; None if all centres are in one bin of every axis.
     fn best_cut(&self, binning: &Binning, per_unit: Four) -> Option<Cut> {
         let tests = |bounds: &Bounds, count: u32| bounds.area(per_unit) * count.div_ceil(BLOCK as u32) as f32;
         let scale = binning.scale.array();
@@ -203,7 +203,7 @@ impl Bins {
             for bin in 1..binning.bins {
                 sum.join(&bounds[bin - 1]);
                 count += counts[bin - 1];
-                // The area of an empty left side is infinite, and its product with no primitives is not a number.
+                // The area of an empty left side is infinite, and infinity times zero blocks is NaN.
                 if count == 0 {
                     continue;
                 }
@@ -243,7 +243,7 @@ fn partition(primitives: &mut [Bounds], binning: &Binning, cut: &Cut) -> (usize,
     }
 }
 
-/// Partitions by way of the spare array: every chunk knows where its parts go from the numbers of all chunks.
+/// Partitions by way of the spare array: where a chunk's parts go follows from the counts of all chunks.
 fn partition_shared(
     primitives: &mut [Bounds],
     spare: &mut [Bounds],
@@ -289,7 +289,7 @@ fn partition_shared(
     (cut.left, extents)
 }
 
-/// Cuts primitives into halves by their centres along the axis on which these lie farthest apart.
+/// Cuts primitives into halves at the median of their centres, along the axis on which these lie farthest apart.
 fn halve(primitives: &mut [Bounds], extent: &Extent) -> (usize, [Extent; 2]) {
     let extents = extent.centers.extent();
     let axis = (1..3).fold(0, |best, axis| if extents[axis] > extents[best] { axis } else { best });
@@ -375,8 +375,8 @@ mod tests {
         side(sides[0]) + side(sides[1])
     }
 
-    /// Of all cuts between bins the one that is taken costs least, in whatever unit of length, and its number is that of
-    /// what lies to its left; small sets, and one that is shared by threads.
+    /// Of all cuts between bins the cheapest is taken, in any unit of length, and its `left` is the number of primitives to
+    /// its left; for small sets, and one that threads share.
     #[test]
     fn the_cheapest_cut_is_taken() {
         for (count, edge) in [(3, 0.5), (5, 0.1), (40, 0.5), (300, 0.1), (SHARED + 5 * CHUNK / 2, 0.3)] {
@@ -450,7 +450,7 @@ mod tests {
             (middle, numbers[..middle].to_vec())
         };
         assert_eq!(halves(same, 7), (3, vec![0, 1, 2]));
-        // One far off along x is cut off where there is room for the other six; halves are by the longest axis.
+        // A primitive far away along x is cut off if `room` allows the other six; else the halves are by the longest axis.
         let mut row: Vec<[f32; 3]> = (0..6).map(|i| [0.1 * i as f32, 0.5, 0.0]).collect();
         row.push([50.0, 0.0, 0.0]);
         assert_eq!(halves(points(&row), 6), (6, vec![0, 1, 2, 3, 4, 5]));

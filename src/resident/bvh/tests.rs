@@ -119,7 +119,7 @@ fn degenerate_and_identical_triangles_are_split_by_number() {
     }
 }
 
-/// Centroids at 2⁻¹, 2⁻², … draw each cut to the end of the row, one triangle or two at a time.
+/// With centroids at 2⁻¹, 2⁻², … each cut lies at the end of the row and splits off one triangle or two.
 #[test]
 fn the_number_of_levels_is_bounded() {
     let triangles = random_triangles(4000, |_, i| [0.5f32.powi(i as i32 % 120); 3]);
@@ -183,8 +183,8 @@ fn few_surfaces_have_no_hierarchy() {
     assert!(low[0] < 3.0 && high[0] > 7.0 && low[0] > 2.9 && high[2] > 1.0 && high[2] < 1.1);
 }
 
-/// Cuts and collapsing are by shares of areas: the unit of length counts for nothing, even where areas in it would leave
-/// the range of f32.
+/// Cuts and collapsing depend on ratios of areas alone, not on the unit of length, even where areas in it would leave the
+/// range of f32.
 #[test]
 fn the_unit_of_length_does_not_count() {
     let triangles = random_triangles(6000, |random, _| [(); 3].map(|()| uniform(random)));
@@ -208,8 +208,8 @@ fn the_unit_of_length_does_not_count() {
     }
 }
 
-/// Boxes of a turned and moved surface by hand: the sums of a row's magnitudes, of a rectangle without its third, and a
-/// ten-thousandth of the largest coordinate on all sides.
+/// Boxes of a turned and moved surface by hand: the sums of a row's magnitudes, for a rectangle without the third one, and
+/// a ten-thousandth of the largest coordinate on all sides.
 #[test]
 fn boxes_of_surfaces_are_known() {
     let rows = [[2.0, 0.0, 0.0, 5.0], [0.5, -1.0, 0.25, 0.0], [0.0, 0.0, -3.0, -1.0]];
@@ -245,7 +245,7 @@ fn boxes_of_surfaces_are_known() {
     assert_eq!(box_of_surface(&huge), [[-f32::MAX; 3], [f32::MAX; 3]]);
 }
 
-/// A world of meshes alone has one as soon as there is a triangle; mesh records are no surfaces of it.
+/// There is a hierarchy as soon as there is a triangle; the records of meshes are no surfaces in it.
 #[test]
 fn meshes_are_in_the_hierarchy_by_their_triangles() {
     let mut records = [SurfaceRecord::zeroed(); 2];
@@ -257,7 +257,7 @@ fn meshes_are_in_the_hierarchy_by_their_triangles() {
     assert!(of_world(&[], &records).nodes.is_empty());
 }
 
-/// On the last level a node holds leaves alone; each level above doubles what it can hold.
+/// On the last level a node's children are leaves alone; with each level above, a child can hold twice as many primitives.
 #[test]
 fn the_levels_that_are_left_hold_twice_as_much_each() {
     let builder = Builder {

@@ -1,10 +1,10 @@
-//! The wide nodes above the parts that threads build, and where the parts' trees go.
+//! The wide nodes above the parts that single threads build, and where the parts' trees go.
 
 use super::Corners;
 use super::collapse::{Branch, Children, Part, empty_node, set_box};
 use crate::resident::layout::NodeRecord;
 
-/// The binary tree of the surface-area heuristic.
+/// The binary tree that the surface-area heuristic builds: large nodes above parts of single threads.
 #[derive(Debug)]
 pub(super) enum Tree {
     Large { branch: Branch, children: Box<[Tree; 2]> },
@@ -25,7 +25,7 @@ impl Tree {
 pub(super) struct Top<'a> {
     /// Their number.
     pub(super) nodes: usize,
-    /// Parts and the trees that they become.
+    /// Parts, each with the roots of the trees that it becomes.
     pub(super) forests: Vec<(&'a Part, Children)>,
 }
 

@@ -20,7 +20,7 @@ const FLIP_INVALID_NORMALS: Parameter = may("flip_invalid_normals", Form::Boolea
 const USE_SHADOWING_FUNCTION: Parameter = may("use_shadowing_function", Form::Boolean);
 const DIELECTRIC: &[Parameter] = &[INT_IOR, EXT_IOR, SPECULAR_REFLECTANCE, SPECULAR_TRANSMITTANCE];
 
-/// A BSDF made of others.
+/// A BSDF that contains other BSDFs.
 const fn mixture(name: &'static str, parameters: &'static [Parameter]) -> Definition {
     Definition {
         name,
@@ -29,7 +29,7 @@ const fn mixture(name: &'static str, parameters: &'static [Parameter]) -> Defini
     }
 }
 
-/// BSDFs, by class as all objects with a type.
+/// BSDFs, with their class beside them as for all objects with a type.
 pub(in crate::scene) static BSDFS: &[(Class, Definition)] = &[
     (Class::Bsdf, plain("null", &[])),
     (Class::Bsdf, plain("diffuse", &[may("reflectance", REFLECTANCE)])),

@@ -28,9 +28,9 @@ pub(super) enum Form {
     /// A transform of space, or of the texture plane.
     Space,
     Plane,
-    /// A number, three numbers, or an `rgb`.
+    /// A number, three numbers, or an object that is a colour, such as an `rgb`.
     Color(Limit),
-    /// A number, or one per channel.
+    /// A number, one per channel, or an object that is a colour.
     Values(Limit),
     /// A volume, or a shorthand for one.
     Volume(Limit),
@@ -111,7 +111,7 @@ const NOT_NEGATIVE: Form = Form::Number(Limit::NonNegative);
 const SIDE: Form = Form::Integer(1, MAX_SIDE as u64);
 const COUNT: Form = Form::Integer(0, u32::MAX as u64);
 const SAMPLES: Form = Form::Integer(1, MAX_SPP as u64);
-/// Samples of one kind, beside those of another.
+/// A number of samples of one kind (of lights, of the BSDF), which may be zero.
 const NO_OR_MORE_SAMPLES: Form = Form::Integer(0, MAX_SPP as u64);
 const BACKDROP: Form = Form::OneOf(&[
     Form::Words(&["none", "white", "black", "random"]),

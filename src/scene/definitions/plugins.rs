@@ -42,7 +42,7 @@ macro_rules! sampler {
     };
 }
 
-/// A sensor with a photograph; those with a lens have its parameters.
+/// A sensor, which may have a photograph; with `LENS` it has the parameters of a lens too.
 macro_rules! sensor {
     ($name:literal, $($parameter:expr),*; LENS) => {
         sensor!(
@@ -97,7 +97,7 @@ macro_rules! shape {
     };
 }
 
-/// A shape of triangles.
+/// A shape that is a triangle mesh.
 macro_rules! mesh {
     ($name:literal $(, $parameter:expr)*) => {
         shape!(

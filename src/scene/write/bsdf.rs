@@ -1,5 +1,5 @@
-//! BSDFs and textures as JSON. What stands elsewhere in the file than where it is used is written there, at the top
-//! level, and referred to.
+//! BSDFs and textures as JSON. An object that the file has elsewhere than where it is used is written as a reference, and
+//! itself in its own place if that is the top level.
 
 use glam::Affine2;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use super::super::{Bsdf, NestedBsdf, Source, Texture};
 use super::world::{lookup, wrap};
 use super::{channels, file, fill, number, numbers};
 
-/// The name that the object at `path` has in the one at `parent`, if it stands there.
+/// The key of the object at `path` in the object at `parent`; None if it is not directly in that.
 pub(super) fn key_in<'a>(path: &'a str, parent: &str) -> Option<&'a str> {
     let key = path.strip_prefix(parent)?.strip_prefix('.')?;
     (!key.contains('.')).then_some(key)
@@ -22,7 +22,7 @@ pub(super) fn place(bsdf: &Bsdf, path: &str, parent: &str, root: &mut Map<String
     inline_or_refer(object, path, key_in(path, parent).is_some(), root)
 }
 
-/// `object` itself if it stands where it is used, else a reference to it; at the top level it is added.
+/// `object` itself if it `is_here`, else a reference to it; an object of the top level is added to `root`.
 fn inline_or_refer(object: Value, path: &str, is_here: bool, root: &mut Map<String, Value>) -> Value {
     if is_here {
         return object;
@@ -75,7 +75,7 @@ fn material(material: &Material, path: &str, root: &mut Map<String, Value>) -> V
     for input in &material.inputs {
         let value = texture(&input.texture, path, input.key, root);
         match (input.key, input.quantity) {
-            // Given by two indices, of which only the ratio counts.
+            // Files give two indices; only their ratio, `eta`, is kept.
             ("eta", Quantity::Index | Quantity::BendingIndex) => {
                 object["int_ior"] = value;
                 object["ext_ior"] = json!(1.0);
@@ -99,7 +99,8 @@ fn material(material: &Material, path: &str, root: &mut Map<String, Value>) -> V
     object
 }
 
-/// Adds BSDFs to the object at `path`, under their names or, if they stand elsewhere, under names in their order.
+/// Adds nested BSDFs to the object at `path`: under their own keys, or all as `bsdf_0`, `bsdf_1`, … if one of them is
+/// elsewhere in the file.
 fn nested(mut object: Value, parts: &[NestedBsdf], path: &str, root: &mut Map<String, Value>) -> Value {
     let keys: Option<Vec<&str>> = parts.iter().map(|part| key_in(&part.path, path)).collect();
     for (i, part) in parts.iter().enumerate() {
@@ -125,7 +126,7 @@ pub(super) fn texture(texture: &Texture, parent: &str, key: &str, root: &mut Map
     inline_or_refer(object, path, is_here, root)
 }
 
-/// Where a texture stands.
+/// The path of a texture in the file.
 fn texture_path(texture: &Texture) -> &str {
     match texture {
         Texture::Constant(value) => &value.path,

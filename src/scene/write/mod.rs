@@ -25,7 +25,7 @@ pub(super) fn to_json(scene: &Scene) -> Value {
             None => sensors::sensor(sensor, &scene.world),
         };
         match (&sensor.batch, sensor.kind) {
-            // Written into its shape.
+            // Written into its shape below.
             (_, SensorKind::Irradiancemeter(_)) => {}
             (Some(batch), _) => {
                 let shared = root
@@ -88,7 +88,7 @@ pub(super) fn to_json(scene: &Scene) -> Value {
     Value::Object(root)
 }
 
-/// The key of an array's object.
+/// The key of the top-level object that an array belongs to.
 fn first_step(array: &Array) -> &str {
     array.path.split('.').next().unwrap_or_default()
 }
@@ -266,7 +266,7 @@ fn background(background: &Background) -> Value {
     }
 }
 
-/// The number of an array of one.
+/// The first value of a filled array, which has one channel; 1 otherwise.
 fn first_value(array: &Array) -> Value {
     match &array.source {
         Source::Fill(values) => number(values[0]),
@@ -274,7 +274,7 @@ fn first_value(array: &Array) -> Value {
     }
 }
 
-/// The colour of an array that has only one.
+/// The value or colour of an array that is the same in all texels; 0 for other sources.
 fn fill(array: &Array) -> Value {
     match &array.source {
         Source::Fill(values) => channels(values),
@@ -346,7 +346,7 @@ fn parameters(scene: &Scene) -> Value {
 fn loss(loss: &Loss) -> Value {
     match loss {
         Loss::L1 => json!({"type": "l1"}),
-        // The linear loss is for gradient checks only and has no form in scene files.
+        // Scene files have no form of `Linear`, which is for gradient checks, and of `ScaledL2`, which the program derives.
         Loss::L2 | Loss::ScaledL2 { .. } | Loss::Linear { .. } => json!({"type": "l2"}),
         Loss::Huber { delta } => json!({"type": "huber", "delta": number(*delta)}),
         Loss::RelativeL2 => json!({"type": "relative_l2"}),

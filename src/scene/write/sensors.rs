@@ -7,7 +7,7 @@ use super::super::{
 };
 use super::{image, matrix, number, numbers, world};
 
-/// A sensor; those of a batch and of shapes are members of what they stand in.
+/// A sensor; the caller puts it at the top level, into its batch or into its shape.
 pub(super) fn sensor(sensor: &Sensor, world: &World) -> Value {
     let mut object = json!({"film": film(sensor), "sampler": sampler(sensor)});
     let lens = |object: &mut Value| {
@@ -106,7 +106,7 @@ pub(super) fn film(sensor: &Sensor) -> Value {
             Filter::Lanczos { lobes } => json!({"type": "lanczos", "lobes": lobes}),
         },
     });
-    // The lens is that of the window, which therefore lies at the film's corner, wherever it was.
+    // The principal point is relative to the crop window, which is therefore written without its offset on the film.
     if let Some([whole, _]) = sensor.cropped {
         film["crop_width"] = film["width"].take();
         film["crop_height"] = film["height"].take();

@@ -104,7 +104,7 @@ fn phase_key<'a>(phase: &'a Phase, parent: &str) -> Option<&'a str> {
     below.split('.').next()
 }
 
-/// Different names of two phase functions.
+/// Two different keys for the phase functions of a blend.
 fn blend_keys(phases: &[Phase; 2], path: &str) -> [String; 2] {
     let known = [0, 1].map(|i| phase_key(&phases[i], path).map(str::to_string));
     match known {
@@ -143,7 +143,7 @@ pub(super) fn surface(surface: &Surface, world: &World, root: &mut Map<String, V
     object
 }
 
-/// What light tracing sends light through.
+/// The slab or cube that light is traced through.
 pub(super) fn optic(optic: &Optic, root: &mut Map<String, Value>) -> Value {
     match optic {
         Optic::Slab(slab) => self::slab(slab, root),
@@ -219,7 +219,7 @@ pub(super) fn group(group: &Group, world: &World, root: &mut Map<String, Value>)
     object
 }
 
-/// An instance, with its group if that stands in it.
+/// An instance; its group is written into it if the file has it there, else referred to.
 pub(super) fn instance(instance: &Instance, world: &World, root: &mut Map<String, Value>) -> Value {
     let mut object = json!({"type": "instance", "to_world": matrix(&instance.to_world)});
     let shown = &world.groups[instance.group];

@@ -40,7 +40,7 @@ impl<N: Number> March<N> {
         }
     }
 
-    /// Whether the scene's emitter is behind the medium, and not a colour that replaces it.
+    /// Whether the background is the scene's emitter, not a random backdrop.
     #[inline(always)]
     pub fn sees_emitter(&self) -> bool {
         self.backdrop.is_none()

@@ -78,8 +78,7 @@ pub trait FieldView<N: Number> {
     /// Prefetch hint: the colours at the lanes of `live` will be looked up soon.
     #[inline(always)]
     fn expect_colors(&self, _at: &Stencils<LANES>, _live: u32) {}
-    /// Whether a ray should prefetch its next samples: rays that alternate without sharing texels miss the first-level
-    /// cache.
+    /// Whether a ray should prefetch its next samples: rays that take turns without sharing texels miss the first-level cache.
     #[inline(always)]
     fn looks_ahead(&self) -> bool {
         false
@@ -352,8 +351,8 @@ pub fn opacities<N: Number>(scene: &SceneRecord, raw_sigma: &[N; LANES]) -> [N; 
     alpha
 }
 
-/// Advances along a segment over the next [`LANES`] positions that contain an occupied one; true if the ray is not
-/// finished. Rays that alternate share cached texels with their neighbours.
+/// Advances along a segment over the next [`LANES`] positions that contain an occupied one; true if the ray is not finished.
+/// Neighbouring rays that take turns, a call each, share cached texels.
 ///
 /// [`PRIMAL`] and [`GATHER`] add to `state.radiance`; [`REPLAY`] subtracts from it and sends `d_radiance` (the
 /// derivative of the loss by the ray's radiance) times the sample's derivatives to `sink`. The WGSL twin processes one

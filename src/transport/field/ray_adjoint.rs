@@ -1,13 +1,13 @@
-//! Derivatives of a ray's radiance by where the ray runs: by its origin and direction, and by where it begins.
+//! Derivatives of a ray's radiance by its origin, by its direction, and by the distance at which its samples begin.
 //!
-//! Samples lie at x_i = O + t_i D with t_i = near + (i + u) h. A replay knows the derivatives by the raw density and colour
-//! of a sample; with those of the two lookups by the place, g_i is the derivative by x_i, and
+//! Samples lie at x_i = O + t_i D with t_i = near + (i + u) h. A replay has a sample's derivatives by raw density and raw
+//! colour. Times the gradients of both lookups they give g_i, the derivative by x_i, and
 //!
 //! ```text
 //! dL/dO = Σ g_i     dL/dD = Σ t_i g_i     dL/dnear = Σ g_i · D
 //! ```
 //!
-//! beside what the direction does to spherical harmonics and to the background (docs/method.md, section 22).
+//! The direction also enters the spherical harmonics and the background (docs/method.md, section 22).
 
 use crate::each::EachEntry;
 use crate::resident::layout::{Rows, SceneRecord, background};
@@ -22,15 +22,15 @@ use crate::transport::rays::view_adjoint::ByRay;
 pub struct Line<N> {
     pub origin: [N; 3],
     pub direction: [N; 3],
-    /// Of length one in the world.
+    /// The unit direction in the world.
     pub world: [N; 3],
-    /// Where its samples begin, before the jitter, and the axis across the face of the cube that decides it; None: the
-    /// camera's clip distance.
+    /// Distance at which samples begin, before the jitter, and the axis normal to the face of the cube that sets it; None if
+    /// the camera's clip distance does.
     pub near: N,
     pub entry: Face,
 }
 
-/// The axis across a face of the cube; None where there is none.
+/// The axis normal to the face by which a ray enters the cube; None if its samples begin at the clip distance.
 pub type Face = Option<usize>;
 
 impl<N: Number> Line<N> {
@@ -49,7 +49,7 @@ impl<N: Number> Line<N> {
         line
     }
 
-    /// The same, of a ray whose samples begin at a known face.
+    /// [`Self::new`] for a ray whose entry face is known.
     #[inline(always)]
     pub fn entering(scene: &SceneRecord, origin: [N; 3], direction: [N; 3], clip: N, entry: Face) -> Self {
         let mut place = apply(&scene.world_to_unit, origin);
@@ -69,7 +69,7 @@ impl<N: Number> Line<N> {
         line
     }
 
-    /// Where the nearer of the two faces across an axis is.
+    /// Distance along the ray to the nearer of the two faces normal to an axis.
     #[inline(always)]
     fn enters(&self, axis: usize) -> N {
         let inverse = self.direction[axis].recip();
@@ -84,20 +84,20 @@ impl<N: Number> Line<N> {
     }
 }
 
-/// The sums over a ray's samples.
+/// Derivatives of a ray's radiance, accumulated over its samples.
 #[derive(Debug, Clone, Copy)]
 pub struct RayAdjoint<N> {
-    /// By origin and direction in the unit cube, at a `near` that stays.
+    /// By origin and direction in the unit cube, with `near` held.
     origin: [N; 3],
     direction: [N; 3],
     /// By the spherical harmonics of the direction.
     basis: [N; MAX_COEFFICIENTS],
-    /// By the direction in the world, of the background.
+    /// By the direction in the world, through the background.
     world: [N; 3],
 }
 
 impl<N: Number> RayAdjoint<N> {
-    /// Nothing yet.
+    /// All sums zero.
     #[inline(always)]
     pub fn zero() -> Self {
         let zero = N::lift(0.0);
@@ -165,7 +165,7 @@ impl<N: Number> RayAdjoint<N> {
         }
     }
 
-    /// Adds what is seen behind the medium, by whose radiance the derivative is `d_radiance`; `emitter` holds its texels.
+    /// Adds the derivative by the direction through the background; `d_radiance` is that by its radiance, `emitter` its texels.
     #[inline(always)]
     pub fn add_background(&mut self, scene: &SceneRecord, emitter: &[N], line: &Line<N>, d_radiance: [N; 3]) {
         if scene.background != background::ENVMAP {
@@ -186,7 +186,7 @@ impl<N: Number> RayAdjoint<N> {
         let (mut origin, mut direction, mut near) = (self.origin, self.direction, N::lift(0.0));
         let slide = dot(origin, line.direction);
         match line.entry {
-            // The face is at O + near D along this axis: (dO + near dD) / D is what `near` loses.
+            // O + near D stays on the face along this axis, so that dnear = -(dO + near dD) / D.
             Some(axis) => {
                 let share = slide / line.direction[axis];
                 origin[axis] -= share;
@@ -227,14 +227,14 @@ pub fn apply_transposed<N: Number>(m: &Rows, v: [N; 3]) -> [N; 3] {
     [0, 1, 2].each(|c| N::lift(m[0][c]) * v[0] + N::lift(m[1][c]) * v[1] + N::lift(m[2][c]) * v[2])
 }
 
-/// A vector at length one, and its length.
+/// A vector normalised to length one, and its length before.
 #[inline(always)]
 fn unit<N: Number>(v: [N; 3]) -> ([N; 3], N) {
     let length = dot(v, v).sqrt();
     (v.each(|x| x / length), length)
 }
 
-/// The derivative by a vector of this length from that by its unit vector.
+/// The derivative by a vector of length `length`, from `by_unit`, that by its unit vector `unit`.
 #[inline(always)]
 pub fn across<N: Number>(by_unit: [N; 3], unit: [N; 3], length: N) -> [N; 3] {
     let along = dot(by_unit, unit);

@@ -12,7 +12,7 @@ use crate::resident::light::{Film, ScreenRecord};
 use crate::resident::optics::CubeRecord;
 use crate::transport::number::Number;
 
-/// A cube with its index, which a `Medium` tells.
+/// A cube and its index of refraction, a [`Medium`].
 #[derive(Debug, Clone, Copy)]
 pub struct CubeOptic<'a, M> {
     pub cube: &'a CubeRecord,
@@ -22,7 +22,7 @@ pub struct CubeOptic<'a, M> {
 /// A path through the cube.
 #[derive(Debug, Clone, Copy)]
 pub struct CubeTrace<N> {
-    /// Axis of the face that light enters by; `entered` is its passage.
+    /// Axis normal to the face that light enters by; `entered` is the passage there, `left` that at the exit.
     axis: usize,
     entered: Passage<N>,
     exit: Exit<N>,
@@ -43,7 +43,7 @@ struct Passage<N> {
     passed: N,
 }
 
-/// Amplitudes of the light that a face reflects, of both polarisations.
+/// Fresnel's reflection coefficients (amplitudes) of a face for s and p polarisation; `square` is the squared index inside.
 #[inline(always)]
 fn reflected<N: Number>(inside: N, outside: N, square: N) -> [N; 2] {
     let dense = square * outside;
@@ -66,7 +66,7 @@ impl<N: Number> Passage<N> {
         }
     }
 
-    /// Straight on.
+    /// Through a face that does not refract.
     #[inline(always)]
     fn open(inside: N, index: N) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl<N: Number> Passage<N> {
         let square = index * index;
         let [s, p] = reflected(inside, outside, square);
         let [below_s, below_p] = [inside + outside, inside + square * outside];
-        // By the ratio of both: s = (x - 1) / (x + 1) of x = inside / outside, and p of x / index².
+        // Through x = inside / outside: s = (x - 1) / (x + 1), and p is the same function of x / index².
         let turn = -(N::lift(2.0) / self.passed);
         let s = turn * s / (below_s * below_s);
         let p = turn * p / (below_p * below_p);
@@ -98,20 +98,20 @@ impl<N: Number> Passage<N> {
     }
 }
 
-/// A direction's component of this axis, times a sign that makes it positive.
+/// The size of a vector's component along an axis.
 #[inline(always)]
 fn along<N: Number>(v: [N; 3], axis: usize) -> N {
     v[axis].abs()
 }
 
-/// `v` with the component along an axis of this size, in its direction.
+/// `v` with its component along `axis` set to `size`, its sign kept.
 #[inline(always)]
 fn with<N: Number>(mut v: [N; 3], axis: usize, size: N) -> [N; 3] {
     v[axis] = if v[axis].below(0.0) { -size } else { size };
     v
 }
 
-/// Where light that leaves the lamp at (u, v) enters the cube, and by the face of which axis; None if it passes beside.
+/// Where light that leaves the lamp at (u, v) enters the cube, and the axis normal to that face; None if it misses the cube.
 #[inline(always)]
 fn entry(cube: &CubeRecord, place: [f32; 2]) -> Option<([f32; 3], usize)> {
     let p = origin(cube, place);
@@ -159,7 +159,7 @@ impl<M> CubeOptic<'_, M> {
             return (State { p, v }, Passage::open(along(v, axis), n));
         }
         let outside = along(d, axis);
-        // What runs along the face stays as it is.
+        // The tangential component is the same on both sides of the face.
         let inside = (n * n - (N::lift(1.0) - outside * outside)).sqrt();
         let v = with(d, axis, inside);
         (State { p, v }, Passage::refracted(inside, outside, n))
@@ -253,8 +253,8 @@ impl<N: Number, M: Medium<N> + Sync> Optic<N> for CubeOptic<'_, M> {
 }
 
 impl<M> CubeOptic<'_, M> {
-    /// From derivatives by the direction behind the cube and by the logarithm of what passes to those by the velocity in it and
-    /// by the index at the exit.
+    /// From derivatives by the direction behind the cube and by the logarithm of the transmitted share to those by the velocity
+    /// in it and by the index at the exit.
     #[inline(always)]
     fn leave_adjoint<N: Number>(&self, trace: &CubeTrace<N>, by_direction: [N; 3], by_log: N) -> ([N; 3], N) {
         if !self.cube.refracts {
@@ -264,7 +264,7 @@ impl<M> CubeOptic<'_, M> {
         let (v, axis) = (exit.state.v, exit.axis);
         let [by_inside, by_outside, by_index] = left.slopes().each(|s| s * by_log);
         let forward = |of: N| if v[axis].below(0.0) { -of } else { of };
-        // outside² = 1 - what runs along the face.
+        // outside² = 1 - (tangential component)².
         let by_outside = (by_outside + forward(by_direction[axis])) / left.outside;
         let mut by_v = [0, 1, 2].each(|a: usize| by_direction[a] - by_outside * v[a]);
         by_v[axis] = forward(by_inside);
@@ -284,7 +284,7 @@ impl<M> CubeOptic<'_, M> {
         } else {
             by_v[axis]
         };
-        // inside² = index² - what runs along the face.
+        // inside² = index² - (tangential component)².
         by_index + (by_inside + by_axis) * entered.index / entered.inside
     }
 }

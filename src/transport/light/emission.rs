@@ -1,4 +1,4 @@
-//! Light as it leaves the lights: rays that carry power.
+//! Emission: rays drawn from the scene's lights, with the power that they carry.
 
 use std::f32::consts::PI;
 
@@ -19,11 +19,12 @@ use crate::transport::scene::sky::sky_value;
 pub struct Emission {
     pub origin: [f32; 3],
     pub direction: [f32; 3],
-    /// Over the pdf of the ray.
+    /// Power of the ray, divided by its pdf.
     pub power: Rgb<f32>,
 }
 
-/// How far from a light its rays begin, as a share of the size of the numbers that say where it is.
+/// Distance from an area light to the origins of its rays, as a share of the largest coordinate of the point or of the light's
+/// transform.
 const CLEARANCE: f32 = 32.0 * f32::EPSILON;
 
 /// Draws a ray of light from any of the scene's emitters. None where there is no light.
@@ -36,7 +37,7 @@ pub fn emit<F: Fields<f32>>(
     let lights = scene.settings.lights;
     let mut u = sampler.draw();
     let mut choices = 1.0;
-    // A constant background is not among the records of lights: it is chosen as one of them.
+    // A constant background has no record among the lights: it is chosen as if it were one light more.
     if scene.has_background() && scene.settings.environment == NONE {
         let share = 1.0 / (lights + 1) as f32;
         if u < share {
@@ -134,8 +135,8 @@ fn emit_light<F: Fields<f32>>(
     }
 }
 
-/// A ray from outside of the scene along `direction`, through a disc as wide as a sphere around all surfaces. `irradiance` is
-/// that of a plane across it.
+/// A ray from outside of the scene along `direction`, through a uniform point of the disc across the sphere around all
+/// surfaces. `irradiance` is that of a plane normal to `direction`.
 fn from_afar(tracer: &LightTracer, direction: [f32; 3], irradiance: Rgb<f32>, sampler: &mut Sampler) -> Emission {
     let (center, radius) = (tracer.center, tracer.radius);
     let (across, [x, y]) = (radius * sampler.draw().sqrt(), circle(sampler.draw()));

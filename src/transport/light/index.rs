@@ -4,12 +4,12 @@
 use crate::each::{EachEntry, each_index};
 use crate::transport::number::Number;
 
-/// Copies of the outermost texels on each side, so that the four texels that a place depends on along an axis always are
-/// neighbours.
+/// Width of the border, in texels, that repeats the outermost texel on each side, so that the four texels that a point depends
+/// on along an axis are always neighbours in the array.
 pub const BORDER: usize = 2;
 
-/// The weights of four neighbours at a place f behind the second: coefficients of 1, f, f² and f³, times six (docs/method.md,
-/// equation 70).
+/// The weights of four neighbouring texels at the fraction f between the second and the third: coefficients of 1, f, f² and f³,
+/// times six (docs/method.md, equation 70).
 pub const SIX_VALUES: [[f32; 4]; 4] = [
     [1.0, 4.0, 1.0, 0.0],
     [-3.0, 0.0, 3.0, 0.0],
@@ -17,7 +17,7 @@ pub const SIX_VALUES: [[f32; 4]; 4] = [
     [-1.0, 3.0, -3.0, 1.0],
 ];
 
-/// Their first and second derivatives.
+/// First ([`SLOPES`]) and second ([`CURVES`]) derivatives of the weights, not times six.
 pub const SLOPES: [[f32; 4]; 3] = [[-0.5, 0.0, 0.5, 0.0], [1.0, -2.0, 1.0, 0.0], [-0.5, 1.5, -1.5, 0.5]];
 pub const CURVES: [[f32; 4]; 2] = [[1.0, -2.0, 1.0, 0.0], [-1.0, 3.0, -3.0, 1.0]];
 
@@ -62,16 +62,16 @@ impl<N: Number> Bending<N> {
     }
 }
 
-/// What bends light.
+/// A medium of varying index of refraction.
 pub trait Medium<N: Number> {
-    /// How many entries derivatives are sent to.
+    /// Length of the gradient that [`Self::send`] sends to, border included.
     fn entries(&self) -> usize;
 
     /// The index at a place, its slope, and the acceleration of light.
     fn bending(&self, p: [N; 3]) -> Bending<N>;
 
-    /// The same, and the derivative of the acceleration along `d`, which is also its derivative's transpose times `d`:
-    /// n∇n is the slope of n²/2.
+    /// [`Self::bending`], and the derivative of the acceleration along `d`. That is also the transpose of its Jacobian times
+    /// `d`, since n∇n is the gradient of n²/2, whose Hessian is symmetric.
     fn bending_along(&self, p: [N; 3], d: [N; 3]) -> (Bending<N>, [N; 3]);
 
     /// Sends the derivatives by the index at a place, and by its slope, to the entries, four neighbours at a time.
@@ -101,17 +101,17 @@ pub fn border(size: [usize; 3]) -> impl Iterator<Item = usize> {
 /// Four rows of four coefficients, or of their weights.
 type Layer<N> = [[N; 4]; 4];
 
-/// A place in the grid.
+/// The coefficients that a point depends on, and their weights.
 #[derive(Debug, Clone, Copy)]
 struct Axes<N> {
-    /// The first of its 64 coefficients.
+    /// Index of the first of the 64 coefficients.
     first: usize,
     /// Along each axis the weights of the value, the slope and the curvature.
     weight: [[[N; 4]; 3]; 3],
 }
 
 impl<N: Number> Axes<N> {
-    /// The weights in a layer, of these derivatives along x and y.
+    /// The weights of a layer's 16 coefficients, for derivatives of these orders along x and y.
     #[inline(always)]
     fn plane(&self, along_x: usize, along_y: usize) -> Layer<N> {
         let (x, y) = (&self.weight[0][along_x], &self.weight[1][along_y]);
@@ -136,7 +136,8 @@ fn axis<N: Number>(x: N, n: usize) -> (usize, [[N; 4]; 3]) {
     let [one, half, six] = [1.0, 0.5, 6.0].each(N::lift);
     let scale = N::lift(0.5 * n as f32);
     let g = (x + one) * scale - half;
-    // The texel below, as -1/2 ≤ g, counted from one before the first; rounding may leave the cube by less than a texel.
+    // The texel below, counted from one before the first since g may be -1/2; by rounding, points may lie outside the cube by
+    // less than a texel.
     let cell = ((g + one).value() as i64).clamp(0, n as i64);
     let f = g - N::lift((cell - 1) as f32);
     let values = polynomials(&SIX_VALUES, six, f);
@@ -154,7 +155,7 @@ fn weighted<N: Number>(layers: &[Layer<N>; 4], weight: &[N; 4]) -> Layer<N> {
     })
 }
 
-/// The sum of the products of a layer and its weights, by halves.
+/// The sum of the products of a layer and its weights, added pairwise.
 #[inline(always)]
 fn total<N: Number>(layer: &Layer<N>, weight: &Layer<N>) -> N {
     let row = |j: usize| -> [N; 4] { each_index(|i| layer[j][i] * weight[j][i]) };
@@ -317,7 +318,7 @@ mod tests {
         }
     }
 
-    /// What is sent is the transpose of the lookup, which is linear in the coefficients.
+    /// `send` is the transpose of the lookup, which is linear in the coefficients.
     #[test]
     fn what_is_sent_is_the_transpose() {
         let values = grid();

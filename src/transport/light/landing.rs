@@ -10,13 +10,13 @@ use crate::transport::number::Number;
 pub struct Landing<N> {
     /// In pixels from the film's upper left corner.
     pub film: [N; 2],
-    /// Pixels in a unit of the screen's area there.
+    /// Film pixels per unit of the screen's area at this point.
     pub pixels: N,
     /// The direction in the screen's frame; not a unit vector.
     onward: [N; 3],
     /// Homogeneous coordinates on the film.
     seen: [N; 3],
-    /// Factor on `onward` that reaches the screen.
+    /// Distance to the screen in units of `onward`.
     reach: N,
 }
 
@@ -43,8 +43,8 @@ fn turned_back<N: Number>(map: &Rows, v: [N; 3]) -> [N; 3] {
     [0, 1, 2].each(|c: usize| dot([0, 1, 2].each(|r: usize| N::lift(map[r][c])), v))
 }
 
-/// The film's place that sees where light from `p` along `direction` meets the screen; None where it does not, or the film
-/// does not see it.
+/// The point at which light from `p` along `direction` meets the screen, as the film sees it; None if light misses the screen,
+/// or the film does not see the point.
 #[inline(always)]
 pub fn land<N: Number>(screen: &ScreenRecord, film: &Film<'_>, p: [N; 3], direction: [N; 3]) -> Option<Landing<N>> {
     let onward = turned(&screen.to_screen, direction);
@@ -78,8 +78,7 @@ pub fn land<N: Number>(screen: &ScreenRecord, film: &Film<'_>, p: [N; 3], direct
     })
 }
 
-/// From derivatives by the place on the film and by the logarithm of `pixels` to those by the point and the direction that
-/// light comes from.
+/// From derivatives by the place on the film and by the logarithm of `pixels` to those by `p` and `direction` of [`land`].
 #[inline(always)]
 pub fn landing_adjoint<N: Number>(
     screen: &ScreenRecord,

@@ -103,7 +103,7 @@ pub fn reverse<N: Number>(
     let (mut by_p, mut by_v, by_index) = by;
     let State { mut p, v } = exit.state;
     let half_last = N::lift(0.5) * exit.last;
-    // The last kick, at the face, where the index itself counts as well.
+    // The last kick, at the face, where the result depends on the index itself as well.
     let (at, turned) = medium.bending_along(p, by_v);
     kick(medium, p, &at, (half_last, by_v), by_index, send);
     by_p = advance(advance(by_p, turned, half_last), at.slope, by_index);
@@ -117,7 +117,7 @@ pub fn reverse<N: Number>(
     let by_length = dot(by_p, speed) + N::lift(0.5) * (dot(by_v, at.force) + dot(by_v, force));
     by_p[exit.axis] -= by_length / speed[exit.axis];
     by_v = advance(by_v, by_p, exit.last);
-    // Kicks of neighbouring steps at one place are one.
+    // The half kicks of two neighbouring steps at one point are combined.
     let (whole, half) = (N::lift(step), N::lift(0.5 * step));
     let mut length = half_last;
     for _ in 0..exit.steps {
@@ -136,7 +136,7 @@ pub fn reverse<N: Number>(
     (State { p, v }, by_v)
 }
 
-/// Sends the derivatives of a kick n∇n of this length along `by_v`, and by the index itself.
+/// Sends the derivatives of `by_v` · n∇n times the kick's length, and of the index times `by_index`, to the coefficients.
 #[inline(always)]
 fn kick<N: Number>(
     medium: &impl Medium<N>,
@@ -157,7 +157,8 @@ mod tests {
     use crate::transport::light::index::{Index, pad};
     use crate::transport::rays::random::test_uniform;
 
-    /// An index that depends on the distance from the centre alone: its value and its slope over r, of r².
+    /// An index that depends on the distance r from the centre alone: a function of r² that returns its value and its slope
+    /// over r.
     struct Radial(fn(f64) -> [f64; 2]);
 
     impl Medium<f64> for Radial {
@@ -230,7 +231,7 @@ mod tests {
     fn light_in_a_luneburg_lens_runs_along_ellipses() {
         let (p, v) = ([0.3, -0.2, -0.5], [0.2f64, 0.5, 1.1]);
         let step = 1.0 / 512.0;
-        // As fast as light at the place.
+        // |v| = n at the start.
         let scale = ((2.0 - dot(p, p)) / dot(v, v)).sqrt();
         let v = v.map(|x| scale * x);
         let exit = march(&LUNEBURG, State { p, v }, step, 10_000).expect("it leaves the cube");

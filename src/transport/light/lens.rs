@@ -1,4 +1,4 @@
-//! Sensors as light sees them that arrives: where a point of a surface is seen on the film, and from where.
+//! Connections from points of surfaces to sensors: where a point is seen on the film, and in which direction the sensor lies.
 
 use crate::each::EachEntry;
 use crate::resident::layout::{Rows, SensorRecord, sensor};
@@ -11,8 +11,8 @@ use crate::transport::rays::sampler::{circle, dot};
 pub struct Lens<'a> {
     record: &'a SensorRecord,
     pub to_local: Rows,
-    /// Length of one step along the view, and the area of the film's plane that an area across the view fills, both 1 unless
-    /// `to_world` scales.
+    /// Length in the world of one unit along the viewing axis, and area in the sensor's frame of a unit of area in the world,
+    /// normal to that axis; both 1 unless `to_world` scales.
     pub step: f32,
     pub share: f32,
 }
@@ -24,9 +24,9 @@ pub struct Sight {
     pub film: [f32; 2],
     /// From the point to the sensor.
     pub direction: [f32; 3],
-    /// How far the sensor sees the point through nothing.
+    /// Length of the ray towards the sensor that must be unoccluded: up to the near clip plane.
     pub distance: f32,
-    /// Pixels that an area across the view fills.
+    /// Film pixels per unit of area normal to `direction`.
     pub pixels: f32,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Lens<'a> {
         }
     }
 
-    /// How the point `p` is seen through the place of the aperture that `u` draws. None where it is not.
+    /// How the point `p` is seen through the point of the aperture that the uniform numbers `u` choose. None where it is not.
     pub fn look_at(&self, p: [f32; 3], u: [f32; 2]) -> Option<Sight> {
         let local = transform_point(&self.to_local, p);
         let (near, far) = (self.record.near_clip, self.record.far_clip);
@@ -76,7 +76,7 @@ impl<'a> Lens<'a> {
             let (radius, [x, y]) = (record.aperture_radius * u[0].sqrt(), circle(u[1]));
             (hole, focus) = ([radius * x, radius * y, 0.0], record.focus_distance);
         }
-        // Where the ray crosses the plane in focus, at the distance one.
+        // The ray's crossing with the plane in focus, projected onto the image plane at the distance one.
         let sharp = [0, 1].each(|a| hole[a] / focus + (local[a] - hole[a]) / local[2]);
         let from = transform_point(&record.to_world, hole);
         let to = [0, 1, 2].each(|a| from[a] - p[a]);
@@ -95,7 +95,7 @@ impl<'a> Lens<'a> {
         })
     }
 
-    /// The place on the film of a point at the distance one.
+    /// The place on the film of a point of the image plane at the distance one.
     fn film(&self, [x, y]: [f32; 2]) -> [f32; 2] {
         let SensorRecord { center, focal, .. } = self.record;
         [center[0] - focal[0] * x, center[1] - focal[1] * y]

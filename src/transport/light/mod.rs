@@ -1,5 +1,5 @@
-//! Light that is followed from the lights and splatted onto films: through an optic onto a screen ([`optic`]), with derivatives by
-//! what bends it, the heights of a slab or the index inside a cube; and among surfaces of any kind ([`particle`]).
+//! Light that is followed from the lights and splatted onto films: through an optic onto a screen ([`optic`]), with derivatives
+//! by what bends it, the heights of a slab or the index inside a cube; and among surfaces of any kind ([`particle`]).
 
 pub mod cube;
 pub mod emission;

@@ -1,4 +1,4 @@
-//! What light is bent by, between a place of the lamp and the film.
+//! Optics that bend light between the lamp and the film: the trait of slabs and cubes.
 
 use std::ops::Range;
 
@@ -10,22 +10,22 @@ use crate::transport::number::Number;
 pub struct Arrival<N, T> {
     /// In pixels from the film's upper left corner.
     pub film: [N; 2],
-    /// Share of light that arrives, times pixels in the area that it lights.
+    /// Share of light that is transmitted, times film pixels per unit of the screen's area.
     pub weight: N,
-    /// What the adjoint takes up again; None of a path that passed beside the optic, which depends on no entry.
+    /// The path as its adjoint needs it; None if it passed beside the optic, as it then depends on no entry.
     pub trace: Option<T>,
 }
 
-/// What bends light, with the entries of the parameter that describe it.
+/// An object that bends light, with the entries of the parameter that describes it.
 pub trait Optic<N: Number>: Sync {
-    /// A path as far as its adjoint does not follow it again.
+    /// What the adjoint needs of a path and does not find again by following it.
     type Trace: Copy;
 
     /// Follows light from a place of the lamp, in [0, 1]²; None where it does not arrive.
     fn follow(&self, screen: &ScreenRecord, film: &Film<'_>, place: [f32; 2]) -> Option<Arrival<N, Self::Trace>>;
 
-    /// Sends derivatives by the place on the film and by the weight of a path to the entries: those from an index on, in
-    /// order.
+    /// Sends to the parameter's entries the derivatives `by` the place on the film and the weight of a path: calls `send` with
+    /// an index and the derivatives by the entries from there on.
     fn send(
         &self,
         screen: &ScreenRecord,
@@ -35,6 +35,6 @@ pub trait Optic<N: Number>: Sync {
         send: impl FnMut(usize, &[N]),
     );
 
-    /// The entries that paths from these parts of the lamp, along its second axis, may depend on.
+    /// The entries that paths may depend on that leave the lamp between two places along its second axis, in [0, 1].
     fn reach(&self, rows: [f32; 2]) -> Range<usize>;
 }

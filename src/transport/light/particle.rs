@@ -1,8 +1,8 @@
-//! Light that is followed from the lights: at each point that it is scattered at, what of it goes to the sensor is handed on.
+//! Light tracing among surfaces: paths begin at lights, and each of their vertices is connected to the sensor.
 //!
-//! What a surface sends along `b` of the light that arrives along `-a` is its BSDF as who comes along `-b` sees it, so that
-//! the sums are those of paths from the camera: with the geometric normal n, f(b, a) cos a of a path is weighted by
-//! |n · b| / |n · a| here (Veach1997, section 5.3.2).
+//! Light arrives along `-a` and is scattered along `b`. The BSDF is evaluated as for a path from the camera, which arrives
+//! along `-b`, so that the means are those of such paths: its value f(b, a) cos a is multiplied by |n · b| / |n · a|, with the
+//! geometric normal n (Veach1997, section 5.3.2).
 
 use super::emission::{Emission, emit};
 use super::lens::{Lens, Sight};
@@ -20,7 +20,8 @@ use crate::transport::scene::shape::{intersect, is_blocked, leave};
 /// Upper limit of the survival probability in Russian roulette.
 const MAX_SURVIVAL: f32 = 0.95;
 
-/// Follows one path of light and calls `splat` with places on the film of `lens` and the power that arrives there, times pixels.
+/// Follows one path of light and calls `splat` with places on the film of `lens` and what the path contributes there, before
+/// the film's filter.
 pub fn trace<F: Fields<f32>>(
     scene: &SceneView,
     fields: &F,
@@ -45,7 +46,7 @@ pub fn trace<F: Fields<f32>>(
         };
         depth += 1;
         if scene.surfaces[hit.surface as usize].bsdf == NONE {
-            // It only separates media.
+            // A surface without BSDF only separates media.
             origin = leave(&hit, direction);
             continue;
         }
@@ -77,7 +78,8 @@ pub fn trace<F: Fields<f32>>(
     }
 }
 
-/// Where a point is seen on the film, and the share of the arriving power that it sends there, times pixels.
+/// Where a point is seen on the film, and the share of the arriving power that it sends there per solid angle, times
+/// [`Sight::pixels`].
 fn connect<F: Fields<f32>>(
     scene: &SceneView,
     fields: &F,
@@ -99,7 +101,7 @@ fn connect<F: Fields<f32>>(
     is_seen(scene, at.leave(direction), direction, distance).then(|| (film, sent * pixels))
 }
 
-/// What is scattered along `b` of the power that arrives, per solid angle.
+/// The share of the arriving power that is scattered along `b`, per solid angle.
 fn scattered<F: Fields<f32>>(scene: &SceneView, fields: &F, at: &Interaction, b: [f32; 3]) -> Option<Rgb<f32>> {
     let (a, n) = (at.incoming.each(|x| -x), at.hit.normal);
     let across = dot(n, a).abs();
@@ -108,7 +110,7 @@ fn scattered<F: Fields<f32>>(scene: &SceneView, fields: &F, at: &Interaction, b:
     (across > 0.0).then(|| value * (dot(n, b).abs() / across))
 }
 
-/// Whether nothing hides a point from the sensor, which looks through hidden emitters.
+/// Whether no surface lies between a point and the sensor; hidden emitters do not count.
 fn is_seen(scene: &SceneView, mut p: [f32; 3], direction: [f32; 3], mut distance: f32) -> bool {
     if scene.settings.hide_emitters == 0 {
         return !is_blocked(scene, p, direction, distance);
@@ -123,7 +125,7 @@ fn is_seen(scene: &SceneView, mut p: [f32; 3], direction: [f32; 3], mut distance
     true
 }
 
-/// What the power is multiplied by in the direction that was drawn.
+/// The factor on the power for the direction that was drawn; None if it is not finite.
 fn weight<F: Fields<f32>>(
     scene: &SceneView,
     fields: &F,
@@ -138,7 +140,7 @@ fn weight<F: Fields<f32>>(
         Lobe::Null => bsdf.weight(drawn),
         Lobe::Reflection => bsdf.weight(drawn) * turned,
         Lobe::Transmission => {
-            // The normal that it was refracted at; radiance is gathered by the square of the index, power is not.
+            // The half vector, along the normal of refraction. Radiance scales by the squared relative index, power does not.
             let h = [0, 1, 2].each(|i| a[i] + drawn.eta * b[i]);
             let (before, behind) = (dot(h, a).abs(), dot(h, b).abs());
             let bent = if behind > 0.0 { before / behind } else { 1.0 };

@@ -11,10 +11,10 @@ use crate::resident::light::{Film, ScreenRecord};
 use crate::resident::optics::SlabRecord;
 use crate::transport::number::Number;
 
-/// Newton's steps towards the side of heights.
+/// Most iterations of Newton's method for the intersection with the side of heights.
 const STEPS: usize = 12;
 
-/// The share of a step's length by which the last one may still move.
+/// Newton's method has converged when a step is at most this share of the distance.
 const SETTLED: f64 = 1e-6;
 
 /// Where a path of light leaves the slab.
@@ -51,7 +51,7 @@ fn exit<N: Number>(slab: &SlabRecord, heights: Heights<'_, N>, entry: [N; 2]) ->
     }
     let [x, y, z] = slab.inside.each(N::lift);
     let thickness = N::lift(slab.thickness);
-    // Straight down no step is needed, as no height changes the place.
+    // Along the z axis no step is needed, since x and y do not depend on the height.
     let is_upright = slab.inside[0] == 0.0 && slab.inside[1] == 0.0;
     let (mut far, mut settled) = (thickness * z.recip(), is_upright);
     for _ in 0..STEPS {
@@ -102,7 +102,7 @@ fn bend<N: Number>(slab: &SlabRecord, slope: [N; 2]) -> Option<Bend<N>> {
     })
 }
 
-/// Amplitudes of the light that a side reflects inside, of both polarisations.
+/// Fresnel's reflection coefficients (amplitudes) of a side, from inside, for s and p polarisation.
 #[inline(always)]
 fn reflected<N: Number>(eta: N, inside: N, outside: N) -> [N; 2] {
     [
@@ -126,13 +126,13 @@ fn pass_by<N: Number>(slab: &SlabRecord, screen: &ScreenRecord, film: &Film<'_>,
 /// The path beyond the slab.
 #[derive(Debug, Clone, Copy)]
 struct Beyond<N> {
-    /// Share of light that arrives, times pixels in the area that it lights.
+    /// Share of light that is transmitted, times film pixels per unit of the screen's area.
     weight: N,
     bend: Bend<N>,
     landing: Landing<N>,
 }
 
-/// What arrives of light that leaves the slab at `exit`.
+/// The path beyond `exit`, where light leaves the slab; None if it does not arrive on the film.
 #[inline(always)]
 fn arrive<N: Number>(slab: &SlabRecord, screen: &ScreenRecord, film: &Film<'_>, exit: &Exit<N>) -> Option<Beyond<N>> {
     let slope = exit.height.slope;
@@ -188,7 +188,7 @@ fn arrival_adjoint<N: Number>(
     for a in 0..2 {
         by_slope[a] += (slope[a] * by_length - inside[a] * by_inside) / length;
     }
-    // The path's end in the slab moves along it where the side rises, and meets other slopes there.
+    // Where the side rises, the exit point moves along the path, to where slopes differ by the curvatures.
     let [xx, xy, yy] = exit.height.curvature;
     let by_far = dot(by_p, inside)
         + by_slope[0] * (xx * inside[0] + xy * inside[1])
@@ -212,7 +212,7 @@ pub struct SlabTrace<N> {
     beyond: Beyond<N>,
 }
 
-/// Rows of heights before and behind those that a band's paths pass: one for the stencil, and two for rounding.
+/// Rows of heights added before and behind those that a band's paths pass: one for the stencil, and two for rounding.
 const MARGIN: f32 = 3.0;
 
 /// Rows of heights that two neighbouring bands share.
@@ -258,7 +258,7 @@ impl<N: Number + Sync> Optic<N> for SlabOptic<'_, N> {
     fn reach(&self, rows: [f32; 2]) -> Range<usize> {
         let slab = self.slab;
         let [width, count] = self.heights.size;
-        // Coefficients bound their spline.
+        // The spline lies between its smallest and its largest coefficient.
         let all = self.heights.values.iter().map(|v| v.value() as f32);
         let (low, high) = all.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), v| {
             (low.min(v), high.max(v))

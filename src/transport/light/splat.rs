@@ -14,7 +14,7 @@ pub struct Taps<N, const MOST: usize> {
     pub slope: [N; MOST],
 }
 
-/// Value and slope of a filter at `offset` from its centre: the cubic between the nodes around it.
+/// Value and slope of a filter at `offset` from its centre: cubic Hermite interpolation between nodes.
 #[inline(always)]
 fn lookup<N: Number>(filter: &SplatFilter, offset: N) -> [N; 2] {
     let (x, mirrored) = if offset.below(0.0) {
@@ -50,7 +50,7 @@ pub fn taps<N: Number, const MOST: usize>(filter: &SplatFilter, place: N) -> Tap
     taps_of(filter, place, support(filter, place.value(), MOST))
 }
 
-/// The same of given pixels.
+/// [`taps`] of given pixels.
 #[inline(always)]
 pub fn taps_of<N: Number, const MOST: usize>(
     filter: &SplatFilter,

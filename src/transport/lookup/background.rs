@@ -79,7 +79,7 @@ pub fn env_adjoint<N: Number>(gradient: &mut [N], at: &EnvStencil, g: [N; 3]) {
     }
 }
 
-/// The texels of [`env_stencil`] with the place between them, of any digits.
+/// The texels of [`env_stencil`], and in f64 the position between them.
 #[inline(always)]
 pub fn env_place(size: [u32; 2], d: [f64; 3]) -> ([u32; 4], [f64; 2]) {
     let u = d[0].atan2(-d[2]) * (0.5 / std::f64::consts::PI);
@@ -94,13 +94,13 @@ pub fn env_place(size: [u32; 2], d: [f64; 3]) -> ([u32; 4], [f64; 2]) {
     (cell.texels, [x - f64::from(column), y - f64::from(row)])
 }
 
-/// The derivative by the direction `d` (of length one, in the map's frame) of the radiance of [`env_eval`] times `g`. On the
-/// poles, where it has none, it is zero.
+/// The derivative by the direction `d` (of length one, in the map's frame) of the radiance of [`env_eval`] times `g`. It is
+/// zero at the poles, where it does not exist.
 #[inline(always)]
 pub fn env_slope<N: Number>(size: [u32; 2], data: &[N], d: [N; 3], g: [N; 3]) -> [N; 3] {
     let zero = N::lift(0.0);
     let (texels, [fx, fy]) = env_place(size, d.each(N::value));
-    // Both halves of a number of twice the digits, of which a short one keeps the first.
+    // Lifts an f64 as the sum of two f32; an f32 number rounds the second away.
     let lift = |x: f64| N::lift(x as f32) + N::lift((x - f64::from(x as f32)) as f32);
     let texel = |k: usize| {
         let start = texels[k] as usize * 3;

@@ -12,7 +12,7 @@ use crate::transport::number::Number;
 /// set, along y for bit 1, along z for bit 2.
 #[derive(Debug, Clone, Copy)]
 pub struct Stencil {
-    /// Texel indices, to be multiplied by the number of channels; the last is the largest one.
+    /// Texel indices, to be multiplied by the number of channels. The last is the largest, but for [`grid_stencil_wrapped`].
     texels: [u32; 8],
     weights: [f32; 8],
 }
@@ -53,8 +53,8 @@ impl Stencil {
         stencils
     }
 
-    /// Asserts that an array of `len` values, `channels` per texel, contains all corners; the last has the largest
-    /// index.
+    /// Asserts that an array of `len` values, `channels` per texel, contains all corners of a stencil whose last corner has the
+    /// largest index.
     #[inline(always)]
     pub fn check(&self, len: usize, channels: usize) {
         assert!(
@@ -159,13 +159,13 @@ fn floor(x: f32) -> f32 {
     if whole > x { whole - 1.0 } else { whole }
 }
 
-/// The cell between eight texel centres around a point, and the point's place in it: what the derivative of a lookup by its
-/// place needs, which a [`Stencil`] no longer tells.
+/// The cell between eight texel centres around a point, and the point's place in it: what the derivative of a lookup by the
+/// position needs, and the weights of a [`Stencil`] do not give.
 #[derive(Debug, Clone, Copy)]
 pub struct Cell<N> {
     /// Texel indices in the order of a [`Stencil`].
     pub texels: [u32; 8],
-    /// From the lower centre along each axis, as a share of the way to the upper one.
+    /// Position along each axis: 0 at the lower texel centre, 1 at the upper one.
     pub fraction: [N; 3],
     size: [f32; 3],
 }
@@ -176,7 +176,7 @@ pub fn grid_cell<N: Number>(size: [u32; 4], p: [N; 3]) -> Cell<N> {
     cell_around(size, p, p)
 }
 
-/// The place of `p` in the cell around `decided`, in which it may lie or not.
+/// The cell around `decided`, with the position of `p` relative to it; `p` may lie outside of the cell.
 #[inline(always)]
 pub fn cell_around<N: Number, D: Number>(size: [u32; 4], p: [N; 3], decided: [D; 3]) -> Cell<N> {
     let strides = [1, size[0], size[0] * size[1]];
@@ -335,7 +335,7 @@ pub fn grid_eval_balanced<N: Number, const CHANNELS: usize>(data: &[N], at: &Ste
     sum
 }
 
-/// Brings the texels of a stencil near, in an array of `channels` values a texel.
+/// Prefetches the texels of a stencil from an array of `channels` values a texel.
 #[inline(always)]
 pub fn prefetch<T>(data: &[T], at: &Stencil, channels: u32) {
     for k in 0..8 {
@@ -343,7 +343,7 @@ pub fn prefetch<T>(data: &[T], at: &Stencil, channels: u32) {
     }
 }
 
-/// Brings the texels of several stencils near: the lower neighbours along x, beside which the upper ones stand.
+/// Prefetches the texels of several stencils: the lower neighbours along x, next to which the upper ones lie in memory.
 #[inline(always)]
 pub fn prefetch_rows<T, const LANES: usize>(data: &[T], at: &Stencils<LANES>, channels: u32) {
     for lane in 0..LANES {
@@ -363,8 +363,8 @@ pub fn grid_eval_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES>) -
     let mut sums = [[0.0; LANES]; 4];
     for k in 0..4 {
         for lane in 0..LANES {
-            // SAFETY: the largest index has been checked, and the last corner of a stencil has its largest. Signed
-            // 32-bit offsets are what vector instructions gather by.
+            // SAFETY: the largest index has been checked, and the last corner of a stencil has its largest. Offsets are signed
+            // 32-bit numbers, as gather instructions take.
             let texel = |k: usize| unsafe { *data.as_ptr().offset(at.texels[k][lane] as i32 as isize) };
             sums[k][lane] = texel(k) * at.weights[k][lane] + texel(k + 4) * at.weights[k + 4][lane];
         }
@@ -376,8 +376,8 @@ pub fn grid_eval_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES>) -
     sum
 }
 
-/// [`grid_eval_balanced`] of a grid of three channels, at the stencils of several points: channel by channel. The vectors
-/// are those of single texels, which takes a third of the time of gathering channels.
+/// [`grid_eval_balanced`] of a grid of three channels, at the stencils of several points. Each texel is loaded as one vector of
+/// its channels, which takes a third of the time of gathers a channel. Returns the lanes of each channel.
 #[inline(always)]
 pub fn grid_eval_rgb_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES>) -> [[f32; LANES]; 3] {
     let largest = check_lanes(data, at, 3);
@@ -393,8 +393,8 @@ pub fn grid_eval_rgb_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES
         return sum;
     }
     for lane in 0..LANES {
-        // SAFETY: four values from the largest index on are within the array, and the last corner of a stencil has its
-        // largest.
+        // SAFETY: four values from the largest index on are within the array, and the last corner of a stencil has its largest
+        // index.
         let v = unsafe { texels_eval(data.as_ptr(), at, lane) };
         for c in 0..3 {
             sum[c][lane] = v[c];
@@ -403,7 +403,7 @@ pub fn grid_eval_rgb_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES
     sum
 }
 
-/// The sum over the corners of one lane's stencil, of three channels and what follows them.
+/// The weighted sum over the corners of one lane's stencil, of three channels; the fourth number is unspecified.
 ///
 /// # Safety
 /// Four values from each texel on can be read.
@@ -411,9 +411,8 @@ pub fn grid_eval_rgb_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES
 #[inline(always)]
 unsafe fn texels_eval<const LANES: usize>(data: *const f32, at: &Stencils<LANES>, lane: usize) -> [f32; 4] {
     use std::arch::x86_64::{_mm_add_ps, _mm_loadu_ps, _mm_mul_ps, _mm_set1_ps, _mm_storeu_ps};
-    // By instructions that all processors of this family have: from loops a compiler makes gathers, which take three times
-    // as long.
-    // SAFETY: the caller's, and `out` has four places.
+    // SSE intrinsics, which every x86-64 processor has: compilers turn loops into gathers, which take three times as long.
+    // SAFETY: by the caller's contract, and `out` has four places.
     unsafe {
         let term = |k: usize| {
             let texel = _mm_loadu_ps(data.add(at.texels[k][lane] as usize * 3));
@@ -427,7 +426,7 @@ unsafe fn texels_eval<const LANES: usize>(data: *const f32, at: &Stencils<LANES>
     }
 }
 
-/// The same elsewhere.
+/// [`texels_eval`] on other architectures.
 ///
 /// # Safety
 /// Three values from each texel on can be read.
@@ -436,7 +435,7 @@ unsafe fn texels_eval<const LANES: usize>(data: *const f32, at: &Stencils<LANES>
 unsafe fn texels_eval<const LANES: usize>(data: *const f32, at: &Stencils<LANES>, lane: usize) -> [f32; 4] {
     let mut out = [0.0; 4];
     for c in 0..3 {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         let term = |k: usize| unsafe { *data.add(at.texels[k][lane] as usize * 3 + c) } * at.weights[k][lane];
         let pair = |k: usize| term(k) + term(k + 4);
         out[c] = (pair(0) + pair(1)) + (pair(2) + pair(3));

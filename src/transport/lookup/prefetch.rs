@@ -1,6 +1,6 @@
-//! Prefetching: what is about to be looked up is brought near before it is waited for.
+//! Prefetching: cache lines are requested some time before they are read, so that the lookup does not wait for memory.
 
-/// Asks the processor for the cache line at an address, which may be any: nothing is read.
+/// Prefetches the cache line at an address. Any address is allowed: nothing is dereferenced.
 #[inline(always)]
 pub fn prefetch_line<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]

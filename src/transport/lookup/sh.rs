@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// The adjoint is the derivative that dual numbers have, of all functions at once and in any direction.
+    /// The adjoint of each basis function agrees with the derivative by dual numbers, along one direction.
     #[test]
     fn the_adjoint_is_the_derivative_by_the_direction() {
         use crate::transport::number::dual::Dual;

@@ -51,7 +51,7 @@ pub trait Number:
     /// The cosine of an angle in radians.
     fn cos(self) -> Self;
 
-    /// Adds `term` to a sum of twice the digits: a number, and what its rounding left out.
+    /// Compensated addition: adds `term` to a sum of twice the digits, kept as a number and its rounding error.
     #[inline(always)]
     fn add_doubled([sum, low]: [Self; 2], term: Self) -> [Self; 2] {
         let [sum, left_out] = two_sum(sum, term);

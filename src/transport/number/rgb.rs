@@ -9,7 +9,7 @@ use crate::each::EachEntry;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rgb<N>(pub [N; 3]);
 
-/// Channel by channel: what arrays derive is a call in a walk.
+/// Channel by channel: the derived comparison of arrays would be a function call in the walk.
 impl<N: PartialEq> PartialEq for Rgb<N> {
     #[inline(always)]
     fn eq(&self, other: &Self) -> bool {

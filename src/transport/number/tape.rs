@@ -78,7 +78,7 @@ impl Tape {
         TAPE.with_borrow(|tape| tape.full)
     }
 
-    /// Memory that the operations take.
+    /// Memory that the recorded operations take, in bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.blocks.len() * BLOCK * size_of::<Entry>()
@@ -252,7 +252,7 @@ impl MulAssign for Recorded {
 }
 
 impl Number for Recorded {
-    /// A tape is not replayed: nothing is subtracted from its sums, and every operation would be kept.
+    /// A plain sum: nothing is subtracted from it again, and the tape would record every operation of the compensation.
     #[inline]
     fn add_doubled([sum, low]: [Self; 2], term: Self) -> [Self; 2] {
         [sum + term, low]

@@ -193,8 +193,8 @@ impl<'s, N: Number, S: Sink<N>, I> Adjoint<'s, N, S, I> {
     }
 }
 
-/// Whether derivatives by the extinction of any medium are needed. Those by in-scattering cost a path of their own, from one
-/// point of all media: which it is depends on all of them.
+/// Whether derivatives by the extinction of any medium are needed. The answer is one for all media: the derivatives by
+/// in-scattering cost an extra path from one point, which is chosen among the points in all media.
 #[inline(always)]
 pub(super) fn wants_extinction<N: Number, S: Sink<N>>(scene: &SceneView, sink: &S) -> bool {
     let is_wanted = |medium: &MediumRecord| sink.wants(scene.volumes[medium.sigma_t as usize].slot);

@@ -1,4 +1,5 @@
-//! What is known of the first surface that a camera ray meets: the channels that stand beside a picture's radiance.
+//! Arbitrary output variables (AOVs): properties of the first surface that a camera ray meets, in channels beside a picture's
+//! radiance.
 
 use crate::each::EachEntry;
 use crate::resident::layout::{NONE, aov};
@@ -9,7 +10,8 @@ use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::shape::{Hit, intersect};
 
-/// The value of one of the channels of [`aov`] along a ray, as three numbers; those that it has not are zero.
+/// The value of the channel `kind` of [`aov`] along a ray; components that it does not have are zero, and all are if the ray
+/// meets nothing.
 #[inline]
 pub fn aov_eval<F: Fields<f32>>(scene: &SceneView, fields: &F, kind: u32, ray: &Ray) -> [f32; 3] {
     let origin = along(ray.origin, ray.direction, ray.near);
@@ -27,8 +29,8 @@ pub fn aov_eval<F: Fields<f32>>(scene: &SceneView, fields: &F, kind: u32, ray: &
     }
 }
 
-/// The share of light along the normal that a surface would reflect if it reflected in all directions as it does along the
-/// normal, on the side of the ray.
+/// The albedo of a diffuse surface whose BSDF has everywhere the value that this one has for light and view along the normal,
+/// on the side of the ray.
 #[inline]
 fn albedo<F: Fields<f32>>(scene: &SceneView, fields: &F, hit: &Hit, direction: [f32; 3]) -> [f32; 3] {
     if scene.surfaces[hit.surface as usize].bsdf == NONE {

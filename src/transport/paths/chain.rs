@@ -1,7 +1,7 @@
-//! Chains of smooth glass and mirrors, of which a replay moves the points (docs/method.md, section 24): the derivatives by
-//! what turns the directions along a chain go back from what is seen at its end (Vicini2021, section 4.2). Where a chain
-//! meets a diffuse plane, the point moves and the directions that are sampled there are held. A camera that moves takes its rays
-//! along.
+//! Chains of vertices on smooth glass and mirrors, whose points a replay moves (docs/method.md, section 24): derivatives by the
+//! normals and indices that turn the directions along a chain are propagated back from the light at its end (Vicini2021,
+//! section 4.2). Where a chain meets a diffuse plane, the point moves and the directions that are sampled there are held. A
+//! camera that moves takes its rays along.
 
 use super::path_state::PathState;
 use super::radiative::Incident;
@@ -28,15 +28,15 @@ use crate::transport::scene::shape::{Hit, SurfacePoint};
 use crate::transport::scene::tangent::derivatives;
 use crate::transport::scene::texture::{picture_slopes, stencil, texture_adjoint, texture_value};
 
-/// The vertices that a replay has passed since the camera, on smooth glass, mirrors and diffuse planes. What is seen along the
-/// chain leaves its derivatives at the vertex before it, and all go back at once.
+/// The vertices that a replay has passed since the camera, on smooth glass, mirrors and diffuse planes. A light that is met
+/// adds its derivatives to the vertex before it; all are propagated back in one pass at the end.
 #[derive(Debug, Clone)]
 pub(super) struct Chain<N> {
     links: Vec<Link<N>>,
-    /// How many vertices there were when a light was met last.
+    /// The number of vertices when a light was last met.
     reached: usize,
-    /// The ray that the path begins with, where its camera moves. Elsewhere than in the walk, which is the smaller where all
-    /// cameras stand still.
+    /// The ray that the path begins with, if its camera moves. Boxed, to keep the walk small in scenes whose cameras stand
+    /// still.
     camera: Option<Box<CameraRay<N>>>,
 }
 
@@ -45,13 +45,14 @@ pub(super) struct Chain<N> {
 pub(super) struct Link<N> {
     pub(super) at: Interaction,
     pub(super) lobe: Lobe,
-    /// Which of the scene's leaves turned the path.
+    /// Index of the leaf, among the scene's, whose lobe turned the path.
     leaf: usize,
-    /// The derivative by the cosine of the normal and the direction that the path came from, by way of the reflectance.
+    /// The derivative by the cosine between the normal and the direction that the path came from, through the reflectance or
+    /// transmittance.
     by_cosine: N,
-    /// At a diffuse vertex the derivative by its reflectance, by way of what comes from the direction that was sampled.
+    /// At a diffuse vertex, the derivative by its reflectance, through the radiance from the direction that was sampled.
     by_reflectance: Rgb<N>,
-    /// The derivatives by the ray that leaves the vertex, of the lights that it met.
+    /// The derivatives by the ray that leaves the vertex, summed over the lights that it met.
     onwards: RayAdjoint<N>,
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Link<N> {
 struct CameraRay<N> {
     origin: [f32; 3],
     seen: Seen,
-    /// The derivatives by this ray, of the lights that it met.
+    /// The derivatives by this ray, summed over the lights that it met.
     onwards: RayAdjoint<N>,
 }
 
@@ -83,7 +84,7 @@ impl<N> Default for Chain<N> {
 }
 
 impl<N: Number> Chain<N> {
-    /// Of a path that is about to leave its camera.
+    /// The chain of a path that is about to leave its camera.
     #[inline]
     pub(super) fn new(scene: &SceneView, path: &PathState<N>) -> Self {
         let seen = Seen::new(scene, path.direction, path.sensor);
@@ -104,17 +105,17 @@ impl<N: Number> Chain<N> {
 /// The normal that a path is turned at.
 #[derive(Debug, Clone, Copy)]
 struct Normal<N> {
-    /// The vector that it is the direction of, in the surface's local frame, and one over its length.
+    /// The normal in the surface's local frame, not normalised, and one over its length.
     raw: [N; 3],
     scale: N,
-    /// -1 where x and y of the map's vector are reversed; zero where no map tells the normal, or by a vector without length.
+    /// -1 where x and y of the map's vector are reversed; zero where there is no normal map, or its vector is zero.
     sign: f32,
-    /// In the world.
+    /// The unit normal in the world.
     m: [N; 3],
 }
 
 impl<N: Number> Normal<N> {
-    /// The surface's own.
+    /// The surface's shading normal.
     #[inline]
     fn own(at: &Interaction) -> Self {
         let (zero, one) = (N::lift(0.0), N::lift(1.0));
@@ -127,7 +128,7 @@ impl<N: Number> Normal<N> {
     }
 }
 
-/// Derivatives by a direction, by the normal in the world, and by the relative index.
+/// Derivatives by the incoming direction, by the unit normal in the world, and by the relative index.
 #[derive(Debug, Clone, Copy)]
 struct Turning<N> {
     by_incoming: [N; 3],
@@ -135,17 +136,17 @@ struct Turning<N> {
     by_eta: N,
 }
 
-/// A vector along a normal whose derivative is `by`, where the vector's length is one over `scale`.
+/// The derivative by a vector of length 1 / `scale`, from `by`, that by its unit vector `n`.
 #[inline]
 fn direction_adjoint<N: Number>(n: [N; 3], scale: N, by: [N; 3]) -> [N; 3] {
     scaled(add_scaled(by, n, -inner(n, by)), scale)
 }
 
-/// The cosine at which a ray is taken to meet a surface that it only grazes: the point that it meets moves without bounds there,
-/// and a few such paths would decide a texel's derivative, or leave the range of its sums.
+/// The smallest cosine between a ray and a normal in derivatives: towards zero the point that the ray meets moves without
+/// bounds, and a few grazing paths would decide a texel's derivative, or overflow its sum.
 const GRAZING: f32 = 0.03;
 
-/// A direction in which a ray meets a surface of normal `n`, tilted where it only grazes it.
+/// The `direction` in which a ray meets a surface of normal `n`, tilted where the cosine is below [`GRAZING`].
 #[inline]
 pub(super) fn steep(n: [f32; 3], direction: [f32; 3]) -> [f32; 3] {
     let cosine = dot(n, direction);
@@ -156,8 +157,8 @@ pub(super) fn steep(n: [f32; 3], direction: [f32; 3]) -> [f32; 3] {
     [0, 1, 2].each(|a| direction[a] + n[a] * tilt)
 }
 
-/// The derivative by moving the origin of a ray along `direction`, which does not graze, that meets a surface of normal `n`, from
-/// that by the point that it meets.
+/// The derivative by the origin of a ray along `direction`, from that by the point at which it meets a surface of normal `n`:
+/// Pᵀ `by_point` (docs/method.md, equation 67). The ray must not graze ([`steep`]).
 #[inline]
 pub(super) fn meeting_adjoint<N: Number>(n: [f32; 3], direction: [f32; 3], by_point: [N; 3]) -> [N; 3] {
     let (n, direction) = (lift(n), lift(direction));
@@ -182,7 +183,7 @@ impl<N: Number> RayAdjoint<N> {
         }
     }
 
-    /// Of a ray from `origin`, from the derivatives by the point at which it meets a surface and by its direction.
+    /// The derivatives by a ray from `origin`, from those by the point at which it meets a surface and by its direction.
     #[inline]
     fn meeting(origin: [f32; 3], direction: [f32; 3], hit: &Hit, by_point: [N; 3], by_direction: [N; 3]) -> Self {
         let by_origin = meeting_adjoint(hit.normal, steep(hit.normal, direction), by_point);
@@ -215,7 +216,7 @@ impl<N: Number> CameraRay<N> {
     }
 }
 
-/// Sends the derivatives by where a surface stands that a ray, which stays, meets.
+/// Sends the derivatives by the motion of a surface, with the ray that meets it held.
 #[inline(never)]
 fn send_motion<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
@@ -246,7 +247,7 @@ fn transposed<N: Number, const ROWS: usize>(rows: &[[f32; 3]; ROWS], v: [N; ROWS
 }
 
 impl<N: Number> Link<N> {
-    /// Of a path that has drawn a direction here; what it weighs is told by [`Self::weigh`].
+    /// The vertex of a path that has drawn a direction there; [`Self::weigh`] adds the derivatives by its weight.
     pub(super) fn new(scene: &SceneView, at: &Interaction, drawn: &BsdfSample) -> Self {
         let [first, _] = at.side(scene);
         Self {
@@ -268,14 +269,14 @@ impl<N: Number> Link<N> {
         }
     }
 
-    /// Leaves the derivatives by the weight out from here on: they are sent.
+    /// Drops the derivatives by the weight, once they are sent.
     pub(super) fn forget_weight(&mut self) {
         self.by_cosine = N::lift(0.0);
         self.by_reflectance = Rgb::zero();
     }
 
-    /// From the derivative by the direction into which the path is turned: those by what moves with the vertex, and by the
-    /// direction that the path comes from. Sends those by the normal map's texels and by the index.
+    /// From the derivative by the outgoing direction: those by normal, tangent and texture coordinates of the vertex, and by
+    /// the incoming direction. Sends those by the normal map's texels and by the index.
     pub(super) fn turn_back<F: Fields<N>, S: Sink<N>>(
         &self,
         scene: &SceneView,
@@ -298,7 +299,7 @@ impl<N: Number> Link<N> {
         (by, turning.by_incoming)
     }
 
-    /// Of a diffuse vertex, the derivatives by way of the reflectance there.
+    /// The derivatives of a diffuse vertex by its texture coordinates, through its reflectance.
     pub(super) fn by_picture<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> ByMoved<N> {
         let reflectance = scene.leaves[self.leaf].first_texture;
         let uv = picture_slopes(
@@ -311,7 +312,7 @@ impl<N: Number> Link<N> {
         ByMoved { uv, ..ByMoved::zero() }
     }
 
-    /// The normal here.
+    /// The normal of this vertex at which the path is turned.
     fn normal<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> Normal<N> {
         let (at, record) = (&self.at, &scene.leaves[self.leaf]);
         if record.relief == NONE || at.smooth {
@@ -335,7 +336,8 @@ impl<N: Number> Link<N> {
         Normal { raw, scale, sign, m }
     }
 
-    /// The derivatives by what turns the path into the direction by which the derivative is `d`.
+    /// From `d`, the derivative by the outgoing direction: those by the incoming direction, by the normal `m` and by the index
+    /// (docs/method.md, equations 68 and 69).
     fn turning(&self, m: [N; 3], eta: N, d: [N; 3]) -> Turning<N> {
         let (zero, one) = (N::lift(0.0), N::lift(1.0));
         let incoming = lift::<N>(self.at.incoming);
@@ -380,8 +382,8 @@ impl<N: Number> Link<N> {
         turning
     }
 
-    /// Sends the derivative by the normal's texels, and returns those by what they are given in: the shading normal, ∂p/∂u and
-    /// the texture coordinates.
+    /// Sends the derivatives by the normal map's texels, and returns those by the frame of the map (the shading normal and
+    /// ∂p/∂u) and by the texture coordinates.
     fn normal_adjoint<F: Fields<N>, S: Sink<N>>(
         &self,
         scene: &SceneView,
@@ -400,7 +402,8 @@ impl<N: Number> Link<N> {
         if normal.sign == 0.0 {
             return by;
         }
-        // The second axis is across the normal and the first one, which is tangential as far as ∂p/∂u is.
+        // The second axis is the cross product of normal and first axis, and the first axis the normalised tangential part of
+        // ∂p/∂u.
         by.normal = plus(by.normal, scaled(outer(s, by_raw), raw[1]));
         let by_s = plus(scaled(by_raw, raw[0]), scaled(outer(by_raw, n), raw[1]));
         let along = lift::<N>(derivatives(scene, &at.hit)[0]);
@@ -429,7 +432,8 @@ impl<N: Number> Link<N> {
         texture_value(scene, |slot| fields.integrand(slot), texture, &self.at.hit.point)
     }
 
-    /// The derivative by the cosine of the normal and the direction back, from those by the logarithm of the weight.
+    /// The derivative by the cosine between the normal and the reversed incoming direction, from those by the logarithm of the
+    /// weight.
     fn by_cosine<F: Fields<N>>(&self, scene: &SceneView, fields: &F, d: Rgb<N>) -> N {
         let (zero, one) = (N::lift(0.0), N::lift(1.0));
         let m = self.normal(scene, fields).m;
@@ -473,14 +477,14 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         self.chain.links.push(link);
     }
 
-    /// Whether the path is on a ray that can move: the camera does, or a vertex has been passed since.
+    /// Whether the present ray can move: the camera does, or the path has passed a vertex of a chain.
     fn is_chained(&mut self) -> bool {
         let has_ray = self.rays().is_some_and(|rays| rays.has_ray());
         has_ray || !self.chain.links.is_empty() || self.chain.camera.is_some()
     }
 
-    /// Leaves derivatives at the last vertex, or at the camera before the first: `by_direction` by the direction onwards, and
-    /// those by the texture coordinates of the point at which it meets a surface, if it does.
+    /// Adds derivatives to the last vertex, or to the camera if there is none: `by_direction` by the direction of the ray, and
+    /// in `end` those by the texture coordinates of the point at which the ray meets a surface, if it does.
     fn meet_light(&mut self, end: Option<(&Hit, [N; 2])>, by_direction: [N; 3]) {
         let scene = self.scene;
         let end = end.map(|(hit, uv)| (hit, by_moving_over(scene, hit, &ByMoved { uv, ..ByMoved::zero() })));
@@ -532,8 +536,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
-    /// Leaves the derivatives by where a chain meets a diffuse plane, whose value for the local direction `wo` towards the sky had the
-    /// derivatives `d`.
+    /// Adds the derivatives by the point at which a chain meets a diffuse plane; `d` are those by the BSDF's value for the
+    /// local direction `wo` towards the sky.
     #[inline(never)]
     pub(super) fn chain_to_plane(&mut self, at: &Interaction, wo: [f32; 3], d: Rgb<N>) {
         if !self.is_chained() {
@@ -553,7 +557,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         self.meet_light(Some((&at.hit, by_uv)), [N::lift(0.0); 3]);
     }
 
-    /// Leaves the derivatives by where a chain meets a light, whose contribution was throughput · `factor` · radiance.
+    /// Adds the derivatives by the point at which a chain meets a light, whose contribution was throughput · `factor` ·
+    /// radiance.
     #[inline(never)]
     pub(super) fn chain_to_light(&mut self, record: &LightRecord, hit: &Hit, factor: Rgb<N>) {
         if !self.is_chained() {
@@ -568,8 +573,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         self.meet_light(Some((hit, by_uv)), [N::lift(0.0); 3]);
     }
 
-    /// Leaves the derivatives by the direction in which a chain leaves the scene, whose contribution was throughput ·
-    /// `weight` · radiance.
+    /// Adds the derivatives by the direction in which a chain leaves the scene, whose contribution was throughput · `weight` ·
+    /// radiance.
     #[inline(never)]
     pub(super) fn chain_to_sky(&mut self, weight: f32) {
         if !self.is_chained() {

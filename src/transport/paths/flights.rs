@@ -4,7 +4,7 @@
 //! [`LANES`] paths take each step together, and lanes whose flight has ended are filled again. The steps of a lane are
 //! those of a path alone (`tracking.rs`), from the same random numbers and to the same bits.
 
-// A choice between values, never between branches, which would become stores under a mask.
+// Chooses between two computed values: the compiler would turn branches into masked stores.
 use std::hint::select_unpredictable as select;
 
 use super::tracking::{Extinction, Flight, Flown};
@@ -16,14 +16,14 @@ use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{Sampler, Samplers, exponential};
 use crate::transport::scene::records::SceneView;
 
-/// Paths in step.
+/// Paths that take each step together, one in each lane of a vector.
 pub const LANES: usize = 16;
 
 /// A value for each lane.
 type Lanes<T> = [T; LANES];
 
-/// Lanes that are idle before others take their place. Filling single lanes costs more than it saves, since vectors
-/// that were written in parts cannot be read at once.
+/// Idle lanes are filled again when there are this many. Filling single lanes costs more than it saves, since a vector that was
+/// written in parts and is read as a whole stalls the processor.
 const IDLE: u32 = 8;
 
 /// A flight to be made.
@@ -43,7 +43,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// In the place of a flight that was not made yet.
+    /// Placeholder for a flight that has not been made yet.
     #[inline]
     pub(super) fn unknown(departure: &Departure) -> Self {
         Self {
@@ -65,8 +65,8 @@ pub fn fits_side_by_side(scene: &SceneView, medium: &MediumRecord) -> bool {
     is_plain(volume) && volume.size[3] == 1 && medium.high.iter().all(|x| x.is_finite())
 }
 
-/// Makes all flights through the medium of this index, with the values of its extinction and albedo; arrivals stand at the places of
-/// their departures.
+/// Makes all flights through the medium of this index, with the values of its extinction and albedo; `arrivals[i]` is the end
+/// of `departures[i]`.
 #[inline(always)]
 pub fn fly_side_by_side(
     scene: &SceneView,
@@ -119,7 +119,7 @@ struct Cloud<'a> {
     size: [u32; 4],
     world_to_unit: &'a [[f32; 4]; 3],
     extinction: &'a [f32],
-    /// Values of the albedo where its texels are those of the extinction, and their number a texel.
+    /// Values of the albedo and its number of channels, if its texels are where those of the extinction are.
     albedo: Option<(&'a [f32], u32)>,
     majorants: &'a [f32],
 }
@@ -289,7 +289,7 @@ impl Tracks {
             stride *= count;
         }
         let drawn = self.samplers.draw(&fresh);
-        // In a loop of its own, which needs few enough registers to be a vector's.
+        // A loop of its own needs few enough registers to be vectorised.
         let mut rest = [0.0; LANES];
         for lane in 0..LANES {
             rest[lane] = exponential(drawn[lane]);

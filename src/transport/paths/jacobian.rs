@@ -1,6 +1,6 @@
-//! Attached path replay as Vicini2021 (section 4.2, listing 3) has it, by Jacobians of rays (docs/method.md, section 24): the first
-//! walk finds the derivative by the first ray that can move, and the replay carries it from ray to ray by inverted Jacobians. Paths
-//! may have any length; a Jacobian that has no inverse is made regular by random terms whose mean is zero.
+//! Attached path replay as Vicini2021 (section 4.2, listing 3) has it, by Jacobians of rays (docs/method.md, section 24): the
+//! first walk finds the derivative by the first ray that can move, and the replay carries it from ray to ray by inverted
+//! Jacobians. Paths may have any length; Jacobians that have no inverse are regularised by random terms whose mean is zero.
 
 use super::chain::{Link, meeting_adjoint, steep};
 use super::path_state::vanishes;
@@ -23,28 +23,28 @@ use crate::transport::scene::shape::Hit;
 /// led there, and its direction.
 type ByRay<N> = [N; 4];
 
-/// Below this share of the largest entry of a Jacobian a pivot is taken for zero.
+/// A pivot below this share of a Jacobian's largest entry counts as zero.
 const SINGULAR: f64 = 1e-12;
 
-/// What both walks of an adjoint keep of one path.
+/// The state of one path's rays and their Jacobians, for both walks of an adjoint.
 #[derive(Debug, Clone)]
 pub(super) struct RayJacobian<N> {
     /// What is added to a Jacobian's diagonal, with either sign (Vicini2021, section 4.2: λ).
     regularization: f32,
-    /// Tells the signs, the same in both walks.
+    /// Draws the random signs, the same in both walks: `first_signs` is its state at the start.
     signs: Sampler,
     first_signs: Sampler,
     is_replay: bool,
     /// The present ray; none before the first vertex.
     ray: Option<LocalRay<N>>,
-    /// The derivatives of the present ray by the first one, in the first walk.
+    /// In the first walk, the Jacobian of the present ray by the first one, a row for each coordinate.
     since_first: [ByRay<N>; 4],
-    /// Those of the logarithm of the throughput by the first ray, for each channel, in the first walk.
+    /// In the first walk, the derivatives of the logarithm of the throughput by the first ray, for each channel.
     by_throughput: [ByRay<N>; 3],
-    /// The derivative of the radiance still to come: in the first walk what is known of that by the first ray, in the
-    /// replay that by the present ray.
+    /// In the first walk, the derivative by the first ray of the loss through all contributions so far; in the replay, that by
+    /// the present ray through the contributions still to come.
     by_ray: ByRay<N>,
-    /// Whether all Jacobians so far had an inverse: of what comes behind another one nothing is known.
+    /// Whether all Jacobians so far had an inverse: behind a singular one the derivatives are unknown.
     is_regular: bool,
 }
 
@@ -53,15 +53,15 @@ pub(super) struct RayJacobian<N> {
 struct LocalRay<N> {
     p: [f32; 3],
     direction: [f32; 3],
-    /// Along the surface, and their unit of length.
+    /// Two axes along the surface, and their unit of length.
     along: [[N; 3]; 2],
     unit: f32,
-    /// Across the direction.
+    /// Two axes perpendicular to the direction.
     across: [[N; 3]; 2],
 }
 
-/// Two axes across a direction, and across each other as exactly as the number tells: what they leave out is lost to all
-/// derivatives.
+/// Two unit axes perpendicular to a direction and to each other, to the number's precision: derivatives lose every component
+/// outside of their span.
 fn axes<N: Number>(direction: [f32; 3]) -> [[N; 3]; 2] {
     let unit = |v: [N; 3]| scaled(v, inner(v, v).sqrt().recip());
     let n = unit(lift(direction));
@@ -135,8 +135,8 @@ impl<N: Number> RayJacobian<N> {
         self.ray.is_some()
     }
 
-    /// Takes account of a contribution whose derivative by the point at which the present ray meets a surface, and by the ray's
-    /// direction, is this.
+    /// Adds a contribution's derivatives: in `end` that by the point at which the present ray meets a surface, if it does, and
+    /// that by the ray's direction.
     pub(super) fn arrive(&mut self, end: Option<(&Hit, [N; 3])>, by_direction: [N; 3]) {
         let Some(ray) = &self.ray else { return };
         let by_ray = match end {
@@ -146,7 +146,8 @@ impl<N: Number> RayJacobian<N> {
         self.take(by_ray);
     }
 
-    /// Adds a derivative by the present ray to that by the first one; a replay leaves it behind.
+    /// In the first walk, adds a derivative by the present ray to that by the first one; in a replay, subtracts it from what is
+    /// still to come.
     fn take(&mut self, by_ray: ByRay<N>) {
         if self.is_replay {
             self.by_ray = each_index(|j| self.by_ray[j] - by_ray[j]);
@@ -156,14 +157,15 @@ impl<N: Number> RayJacobian<N> {
         }
     }
 
-    /// In the first walk, takes account of a contribution that the throughput carries; `d` is the derivative by its logarithm.
+    /// In the first walk, adds the derivative of a contribution through the throughput; `d` is that by the contribution's
+    /// logarithm.
     fn carry(&mut self, d: Rgb<N>) {
         for (c, by_throughput) in self.by_throughput.iter().enumerate() {
             self.by_ray = each_index(|j| self.by_ray[j] + d[c] * by_throughput[j]);
         }
     }
 
-    /// The Jacobian of the ray `next` by the present one, which are joined by this vertex, made regular.
+    /// The Jacobian of the ray `next` by the present one, which are joined by this vertex, regularised.
     fn jacobian<F: Fields<N>>(
         &mut self,
         scene: &SceneView,
@@ -195,8 +197,8 @@ fn transposed_times<N: Number>(rows: &[ByRay<N>; 4], v: ByRay<N>) -> ByRay<N> {
     each_index(|j| rows[0][j] * v[0] + rows[1][j] * v[1] + rows[2][j] * v[2] + rows[3][j] * v[3])
 }
 
-/// The x for which the transpose of a matrix of rows, times x, is `y`, by elimination with pivots. None where the matrix
-/// has no inverse.
+/// Solves Aᵀ x = `y`, A being the matrix of these rows, by Gaussian elimination with partial pivoting. None where A is
+/// singular.
 fn solve_transposed<N: Number>(rows: &[ByRay<N>; 4], y: ByRay<N>) -> Option<ByRay<N>> {
     let mut a: [[N; 5]; 4] = each_index(|i: usize| each_index(|j: usize| if j < 4 { rows[j][i] } else { y[i] }));
     let mut largest = 0.0f64;
@@ -233,7 +235,7 @@ fn solve_transposed<N: Number>(rows: &[ByRay<N>; 4], y: ByRay<N>) -> Option<ByRa
 }
 
 impl<N: Number> ReplayCache<N> {
-    /// Prepares the first walk of a path of which the replay carries derivatives by Jacobians, if the scene asks for it.
+    /// Prepares the first walk of a path whose replay propagates derivatives by inverted Jacobians, if the scene asks for it.
     #[inline]
     pub(super) fn begin_rays(&mut self, scene: &SceneView, signs: Sampler) {
         self.rays = scene
@@ -251,7 +253,7 @@ impl<N: Number> ReplayCache<N> {
 }
 
 impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
-    /// What is kept of rays, if derivatives are carried by their Jacobians.
+    /// The path's [`RayJacobian`], if derivatives are propagated by inverted Jacobians.
     #[inline]
     pub(super) fn rays(&mut self) -> Option<&mut RayJacobian<N>> {
         self.adjoint.cache.as_mut()?.rays.as_deref_mut()
@@ -268,8 +270,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
-    /// Goes on to the ray that leaves a vertex of this weight. In a replay, `d` are the derivatives by the weight, and those by what
-    /// turns the path at the vertex are sent.
+    /// Goes on to the ray that leaves a vertex of this weight. In a replay, `d` are the derivatives by the weight, and those by
+    /// what turns the path at the vertex are sent.
     #[inline(never)]
     pub(super) fn turn_ray<const MODE: u8>(&mut self, at: &Interaction, drawn: &BsdfSample, weight: Rgb<N>, d: Rgb<N>) {
         let (scene, fields) = (self.scene, self.fields);
@@ -284,7 +286,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             before.map(|before| rays.jacobian(scene, fields, link, &before, &next))
         };
         if MODE == REPLAY {
-            // The weight, then the ray.
+            // First the derivative through the weight, then that through the ray.
             link.weigh(scene, fields, weight, d);
             let by_weight = link.by_weight(scene, fields, before.as_ref(), &mut self.adjoint.sink);
             link.forget_weight();
@@ -325,8 +327,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
 }
 
 impl<N: Number> Link<N> {
-    /// The derivative by the ray that leads here, by way of the weight alone; those by the texels of a normal map are
-    /// sent. Zero without a ray.
+    /// The derivative by the ray that leads here, through the weight alone; those by the texels of a normal map are sent. Zero
+    /// without a ray.
     fn by_weight<F: Fields<N>, S: Sink<N>>(
         &self,
         scene: &SceneView,

@@ -1,11 +1,13 @@
 //! Paths between surfaces and through scattering media.
 //!
-//! [`volpath`] is the walk, [`path_state`] its state, [`vertex`] a scattering vertex, `surface` what happens at one on a surface; [`tracking`] and [`next_event`]
-//! are free flights and shadow rays, [`adjoint`] and [`reservoir`] the derivatives that a replay sends, and
-//! `trail` remembers the last points of a path where shapes move, `chain` those on smooth glass and mirrors that are moved, of which
-//! `jacobian` keeps how rays follow each other instead, and [`replay_cache`] holds flights and shadow rays of the first walk. [`packet`] follows several paths together, whose
-//! [`flights`] are made side by side, and whose [`random_walks`] inside a medium are, which leave [`walk_notes`] for their replay. [`radiative`] is radiative backpropagation, the
-//! baseline.
+//! [`volpath`] is the walk, [`path_state`] its state, [`vertex`] a scattering vertex, `surface` what happens at one on a
+//! surface; [`tracking`] and [`next_event`] are free flights and shadow rays, and [`starts`] the camera rays. [`adjoint`] and
+//! [`reservoir`] are the derivatives that a replay sends, and [`replay_cache`] keeps flights and shadow rays of the first walk
+//! for it. `trail` remembers the last points of a path where shapes move, `chain` the vertices on smooth glass and mirrors
+//! whose points are moved; in its place `jacobian` propagates derivatives by inverted Jacobians of rays. [`packet`] follows
+//! several paths together: their [`flights`], and [`random_walks`] inside a medium with [`walk_notes`] for their replay, are
+//! made side by side in the lanes of vectors, and [`wave`] shades vertices so. [`radiative`] is radiative backpropagation, the
+//! baseline, and [`aov`] the channels beside a picture's radiance.
 
 pub mod adjoint;
 pub mod aov;

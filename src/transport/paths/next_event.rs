@@ -126,8 +126,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
-    /// Sends the derivatives by the masks on a shadow ray, of which `zeros` transmit nothing of a channel. `lit` is the
-    /// derivative by the logarithm of the transmittance, in which factors of zero are left out.
+    /// Sends the derivatives by the masks on a shadow ray; `zeros` is how many of them transmit nothing, for each channel.
+    /// `lit` is the derivative by the logarithm of the transmittance, in which factors of zero are left out.
     #[inline(never)]
     fn backpropagate_masks(&mut self, p: [f32; 3], drawn: &Drawn, zeros: [u32; 3], lit: Rgb<N>) {
         let (scene, fields) = (self.scene, self.fields);
@@ -161,12 +161,12 @@ pub(super) struct Arrived<N> {
     radiance: Rgb<N>,
 }
 
-/// What gets through along a shadow ray that no surface occludes.
+/// The transmittance of a shadow ray that no surface occludes.
 #[derive(Debug, Clone, Copy)]
 struct Through<N> {
     /// The product of the factors that are not zero.
     transmittance: Rgb<N>,
-    /// Masks on the way that transmit nothing of a channel.
+    /// For each channel, how many masks on the way transmit nothing.
     zeros: [u32; 3],
     /// Whether there are masks on the way.
     masked: bool,
@@ -338,7 +338,7 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
             true
         });
     };
-    // The ray gets through, or there would be nothing to send.
+    // All masks count as passed: for an occluded ray this function is not called.
     shadow(scene, medium, p, drawn, pass, |_| true);
 }
 

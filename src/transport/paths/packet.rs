@@ -30,17 +30,16 @@ use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap};
 use crate::transport::scene::phase::phase_is_wanted;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 
-/// Flights that are worth a vector; fewer are made one by one.
+/// Up to this many flights are made one by one, more in vectors.
 const FEW: usize = 3;
 
-/// Points whose sums are brought near before they are added to.
+/// How many reservoirs ahead the memory for a point's derivatives is prefetched.
 const AHEAD: usize = 4;
 
-/// Paths that there is room for from the start; more are no error.
+/// Initial capacity in paths; more are no error.
 const PATHS: usize = 1024;
 
-/// Makes flights through a medium with these values of its extinction and albedo, as `flights::fly_side_by_side` does, and
-/// random walks, as `random_walks::walk_side_by_side` does, compiled for the processor at hand.
+/// The vectorised steps of paths that are followed together, compiled for the processor at hand.
 pub trait Pilot {
     /// Whether flights side by side are faster than one by one on this processor.
     fn is_wide(&self) -> bool;
@@ -54,10 +53,10 @@ pub trait Pilot {
     /// Finds which of the first `count` rays meet one of these shapes, as `batch::meeting_together` does.
     fn meet(&self, scene: &SceneView, shapes: &[u32], rays: &Rays, count: usize, meeting: &mut Vec<u32>);
 
-    /// Finds what an environment map is in these directions, as [`SkyMap::look_up_all`] does.
+    /// Looks up an environment map's radiance and pdf in these directions, as [`SkyMap::look_up_all`] does.
     fn look_up(&self, scene: &SceneView, map: &SkyMap, directions: &[Lanes3], pdfs: bool, seen: &mut Vec<Seen>);
 
-    /// Looks up an image of these values, as `batch::image_together` does.
+    /// Looks up an image whose values are `data`, as `batch::image_together` does.
     fn image(&self, record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]) -> Lanes3;
 
     /// Finds the texels of an image, as `batch::texels_together` does.
@@ -72,13 +71,13 @@ pub trait Pilot {
     /// The derivatives by the textures of a block, as `wave::shading::slopes` does.
     fn slopes(&self, block: &Vertices, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]);
 
-    /// Follows the walkers until they end or fly out.
+    /// Follows the walkers until they end or fly out, as `random_walks::walk_side_by_side` does.
     fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send);
 
-    /// Sends what these notes say, as `walk_notes::send_noted` does.
+    /// Sends the derivatives of noted collisions, as `walk_notes::send_noted` does.
     fn send_noted(&self, matter: &Matter, run: Run, send: &mut Send);
 
-    /// Fills the arrivals of the departures.
+    /// Makes flights through a medium, as `flights::fly_side_by_side` does; `values` are those of its extinction and albedo.
     fn fly(
         &self,
         scene: &SceneView,
@@ -89,8 +88,8 @@ pub trait Pilot {
     );
 }
 
-/// Follows paths until they end, each from its vertex or, without one, with a ray. `matters` are the media, by their indices,
-/// inside of which random walks are made side by side; there may be fewer. What these leave for a replay is in `notes`.
+/// Follows paths until they end, each from its vertex or, without one, with a ray. Random walks inside medium i are made side
+/// by side if `matters` has an entry i that is not None; what they leave for a replay is in `notes`.
 pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u8>(
     pilot: &P,
     walks: &mut [Walk<f32, F, S, Replayed>],
@@ -108,12 +107,12 @@ pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u
     }
     let mut flying = Vec::new();
     let mut flights = Flights::default();
-    // Paths that have been scattered inside a medium.
+    // Paths that have been scattered inside a medium, and where.
     let mut inside: Vec<(usize, [f32; 3])> = Vec::new();
     let mut walkers = Vec::new();
     loop {
         while let Some(&first) = waiting.first() {
-            // Those that wait for the same medium as the first fly together.
+            // Paths that wait to fly through the same medium as the first one fly together.
             let number = walks[first].path.medium;
             let matter = matters.get(number as usize).and_then(Option::as_ref);
             flying.clear();
@@ -151,7 +150,7 @@ pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u
         let Some(&(first, _)) = inside.first() else {
             return;
         };
-        // All that are inside the same medium as the first.
+        // All paths that are inside the same medium as the first.
         let number = walks[first].path.medium;
         walkers.clear();
         let order: Vec<usize> = inside
@@ -159,7 +158,7 @@ pub(super) fn run_together<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u
             .map(|(i, p)| {
                 let mut walker = walks[i].walker(p);
                 let cache = walks[i].adjoint.cache.as_ref();
-                // A walk whose end is not kept is made again.
+                // Without room for its end in the cache a walk leaves no notes, and the replay makes it again.
                 if MODE == GATHER && cache.is_some_and(|cache| cache.walks.has_room()) {
                     walker.number = notes.begin();
                 }
@@ -200,7 +199,7 @@ struct Flights {
 
 impl Flights {
     /// Makes the flights that these walks are about to make through one medium. False if they are better made one by one:
-    /// because they are few, or have been kept for the replay.
+    /// because they are few, the medium does not fit, or a replay has kept them.
     fn make<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u8>(
         &mut self,
         pilot: &P,
@@ -252,8 +251,9 @@ fn matters<'a, F: Fields<f32>, P: Pilot>(
     }
 }
 
-/// [`gather`](super::volpath::gather) of the rays that `feed` begins; calls `done`, in order, with what goes with each and what its radiance
-/// counts in its pixel, with what the path has gathered, and with whether nothing has scattered it. `room` serves one pass.
+/// [`gather`](super::volpath::gather) of the rays that `feed` begins. Calls `done` in order with the value that `feed` gave for
+/// each, the weight of its radiance in its pixel, what the path has gathered, and whether it is straight
+/// ([`PathState::straight`]). `room` serves one pass.
 pub fn gather_together<F: Fields<f32>, P: Pilot, T: Copy>(
     scene: &SceneView,
     fields: &F,
@@ -296,9 +296,9 @@ pub fn gather_together<F: Fields<f32>, P: Pilot, T: Copy>(
 /// What the adjoint of a ray starts from: the ray, its medium and its random numbers, and the derivative by its radiance.
 type AdjointBeginning = ((Ray, u32, Streams), [f32; 3]);
 
-/// [`backpropagate`](super::volpath::backpropagate) of the rays that `feed` begins, each with the derivative by what its pixel gets of a
-/// sample; `caches`, `notes` and `room` are memory to be used again, `room` in one pass. Calls `done` with what each path has
-/// gathered, and what its replay has left of it.
+/// [`backpropagate`](super::volpath::backpropagate) of the rays that `feed` begins, each with the derivative by its weighted
+/// radiance; `caches`, `notes` and `room` are memory to be used again, `room` within one pass. Calls `done` with what each path
+/// has gathered, and what its replay has left of it.
 #[allow(
     clippy::too_many_arguments,
     reason = "they are what the adjoints of several paths consist of"
@@ -333,7 +333,7 @@ pub fn backpropagate_together<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     walk_adjoints(scene, fields, pilot, &rays, caches, notes, sink, done);
 }
 
-/// [`backpropagate_together`] where paths are no waves; `caches` are at least as many as rays.
+/// [`backpropagate_together`] where paths are not followed in waves; there are at least as many `caches` as rays.
 #[allow(
     clippy::too_many_arguments,
     reason = "they are what the adjoints of several paths consist of"
@@ -359,7 +359,7 @@ fn walk_adjoints<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
         (walk.adjoint.d_radiance, walk.adjoint.cache) = (Rgb(*d_radiance), Some(cache));
         walks.push(walk);
     }
-    // A random walk inside sends derivatives by the albedo alone.
+    // Random walks that are made side by side send derivatives by the albedo alone.
     let mut matters = matters(scene, fields, pilot);
     let albedo_alone =
         !wants_extinction(scene, sink) && scene.media.iter().all(|m| !phase_is_wanted(scene, m.phase, sink));
@@ -379,8 +379,8 @@ fn walk_adjoints<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
     }
 }
 
-/// The replays of [`backpropagate_together`], in which no derivative by an extinction is sought, so that none leaves a point
-/// behind.
+/// The replays of [`backpropagate_together`], where no derivative by an extinction is sought, so that no reservoir holds a
+/// point.
 #[allow(
     clippy::too_many_arguments,
     reason = "they are what the replays of several paths consist of"
@@ -447,7 +447,8 @@ impl<S: Sink<f32>> Sink<f32> for Shared<'_, '_, S> {
     }
 }
 
-/// The replays of [`backpropagate_together`], which leave points at which radiance is wanted, and the paths from these.
+/// The replays of [`backpropagate_together`], each of which may leave a point in its reservoir, and the paths that estimate the
+/// in-scattered radiance at these points.
 #[allow(
     clippy::too_many_arguments,
     reason = "they are what the replays of several paths consist of"
@@ -489,7 +490,7 @@ fn replay_one_by_one<F: Fields<f32>, S: Sink<f32>, P: Pilot>(
             }
         }
     }
-    // The paths from these points.
+    // The paths from the reservoirs' points.
     run_together::<F, _, P, PRIMAL>(pilot, &mut followers, &[], &mut WalkNotes::default(), |i| {
         Some(vertices[i])
     });
@@ -528,7 +529,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Walk<'_, f32, F, S, Replayed> {
         }
     }
 
-    /// Takes a flight over.
+    /// Takes over the end of a flight that was made side by side with others.
     #[inline(always)]
     fn take_arrival<const MODE: u8>(&mut self, arrival: &Arrival) -> Flight<f32> {
         let medium: &MediumRecord = &self.scene.media[self.path.medium as usize];
@@ -549,8 +550,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Walk<'_, f32, F, S, Replayed> {
         }
     }
 
-    /// Goes on where a walk of the first path ended that is noted, which tells whether the path ended there. None if the walk is
-    /// to be made.
+    /// In a replay, skips a noted random walk of the first path: takes over the state at its end and returns whether the path
+    /// ended there. None if the walk has to be made.
     #[inline]
     fn recall_walk<const MODE: u8>(&mut self, notes: &mut WalkNotes) -> Option<bool> {
         if MODE != REPLAY {

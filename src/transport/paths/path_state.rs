@@ -1,7 +1,7 @@
 //! The state of a path: radiance gathered so far, and the throughput of its next contribution.
 //!
-//! The throughput leaves factors of zero out and counts them; the radiance that exactly one of them keeps from a path
-//! is gathered beside. What an adjoint gathers has twice the digits of a number, because what is left of it is divided by
+//! The throughput leaves factors of zero out and counts them; contributions with exactly one factor of zero are summed apart,
+//! without that factor. An adjoint sums radiance with twice the digits of a number, because a replay divides the remainder by
 //! factors that may be small (docs/method.md, section 13).
 
 use super::tracking::Extinction;
@@ -15,7 +15,7 @@ use crate::transport::rays::sampler::{Sampler, along};
 use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::records::{Fields, SceneView};
 
-/// In a medium without end, channels whose ratio has fallen below this end.
+/// In an unbounded medium, a channel ends when its pdf ratio or transmittance falls below this.
 pub(super) const NEGLIGIBLE: f64 = 1e-30;
 
 /// Factors of a smaller absolute value count as zero, 2⁻³²: the radiance still to come over such a factor has no correct
@@ -37,7 +37,7 @@ pub(super) fn vanishes<N: Number>(factor: N) -> bool {
     factor.value().abs() < f64::from(FAINT)
 }
 
-/// What a path has gathered so far; of a replay, what is still to come.
+/// Radiance that a path has gathered so far; in a replay, radiance that is still to come.
 #[derive(Debug, Clone, Copy)]
 pub struct Gathered<N> {
     pub radiance: Rgb<N>,
@@ -60,8 +60,8 @@ impl<N: Number> Gathered<N> {
         }
     }
 
-    /// What a replay begins with: nothing is subtracted yet. Number by number, since copies of structures that hold arrays go by the
-    /// stack in pieces, and a processor waits for those.
+    /// Begins a replay: all gathered radiance is still to come. Copied number by number, since a structure that holds arrays is
+    /// copied in pieces through the stack, which stalls the processor.
     #[inline(always)]
     pub(super) fn set_still_to_come(&mut self, gathered: &Self) {
         for c in 0..3 {
@@ -72,7 +72,7 @@ impl<N: Number> Gathered<N> {
         self.count = 0;
     }
 
-    /// Forgets everything, likewise.
+    /// Sets everything to zero, number by number for the same reason.
     #[inline(always)]
     pub(super) fn clear(&mut self) {
         for c in 0..3 {
@@ -83,7 +83,8 @@ impl<N: Number> Gathered<N> {
         self.count = 0;
     }
 
-    /// Adds (a replay subtracts) a product with a throughput's factors but these numbers of zeros.
+    /// Adds (a replay subtracts) `value`, a contribution without its factors of zero, of which there are `zeros` in each
+    /// channel.
     #[inline(always)]
     pub(super) fn add<const MODE: u8>(&mut self, value: Rgb<N>, zeros: [u32; 3]) {
         self.count += 1;
@@ -134,7 +135,7 @@ pub struct PathState<N> {
     /// Product of the relative indices of refraction of the boundaries crossed. Radiance scales by its square, which
     /// is no loss of light and must not lower the survival probability of Russian roulette.
     pub(super) eta: f32,
-    /// Whether the path reached the background without being scattered, or has no edge by which it would meet anything.
+    /// Whether the path reached the background without being scattered, or has no edges at all (`max_depth` 0).
     pub straight: bool,
 }
 
@@ -197,7 +198,7 @@ impl<N: Number> PathState<N> {
         }
     }
 
-    /// Takes over what another path has gathered.
+    /// Takes over the radiance that another path has gathered; the count of contributions stays.
     #[inline]
     pub(super) fn expect(&mut self, gathered: &Self) {
         let count = self.gathered.count;
@@ -207,7 +208,7 @@ impl<N: Number> PathState<N> {
         };
     }
 
-    /// Whether the path is in a medium, and in its box, where no surface is met.
+    /// Whether the path is in the box of a medium, and no surface passes through that box.
     #[inline]
     pub(super) fn is_surface_free(&self, scene: &SceneView) -> bool {
         self.medium != NONE && {
@@ -245,7 +246,7 @@ impl<N: Number> PathState<N> {
         false
     }
 
-    /// The channels of `x` without a factor of zero; zero in the others.
+    /// `x` in the channels whose throughput has no factor of zero; zero in the others.
     #[inline(always)]
     pub(super) fn alive(&self, x: Rgb<N>) -> Rgb<N> {
         Rgb([0, 1, 2].each(|c| if self.zeros[c] == 0 { x[c] } else { N::lift(0.0) }))

@@ -1,11 +1,10 @@
 //! Random walks of several paths inside one homogeneous medium, side by side in the lanes of vectors.
 //!
-//! Under the skin of a translucent thing a path is scattered dozens of times before it meets a surface again. Where the
-//! medium fills a convex shape that nothing else stands in (`resident/interior.rs`), a flight between two points inside
-//! meets none, so that none is looked for: a step is a direction, a distance, an albedo. Elsewhere a surface is looked for
-//! on the flight alone, which is short, and any will do. The steps of a lane are those of a path alone (`volpath.rs`,
-//! `tracking.rs`), from the same random numbers and to the same bits; a flight that meets a surface is not made here but
-//! left to its path.
+//! Inside a translucent object a path is scattered dozens of times before it meets a surface again. Where the medium fills a
+//! convex shape that nothing else stands in (`resident/interior.rs`), no surface lies between two points inside, so that no ray
+//! is traced: a step is a direction, a distance and a lookup of the albedo. Elsewhere each flight, which is short, is tested
+//! for whether any surface blocks it. The steps of a lane are those of a path alone (`volpath.rs`, `tracking.rs`), from the
+//! same random numbers and to the same bits; a flight that a surface blocks is left to the path's own walk.
 
 use super::flights::LANES;
 use super::path_state::{PathState, is_faint};
@@ -30,10 +29,10 @@ use crate::transport::scene::shape::is_blocked;
 /// A value for each lane.
 pub(super) type Lanes<T> = [T; LANES];
 
-/// Lanes that are idle before others take their place (`flights.rs`).
+/// Idle lanes are filled again when there are this many (`flights.rs`).
 const IDLE: u32 = 8;
 
-/// A homogeneous medium, and how paths are scattered there.
+/// A medium of constant extinction, its albedo, which may vary, and its phase function.
 #[derive(Debug, Clone, Copy)]
 pub struct Matter<'a> {
     scene: &'a SceneView<'a>,
@@ -82,13 +81,14 @@ impl<'a> Matter<'a> {
         })
     }
 
-    /// Whether paths that are scattered at `p` are made here.
+    /// Whether random walks from `p` are made here: unless the medium fills a convex shape and `p` is not in it.
     #[inline]
     pub(super) fn holds(&self, p: [f32; 3]) -> bool {
         self.interior.is_none_or(|interior| interior.holds(p))
     }
 
-    /// Whether a surface is met before this distance. Rather once too often: the path itself looks again then.
+    /// Whether a surface lies before the distance `t`, which is enlarged by rounding: where this is true in error, the path
+    /// itself finds none.
     fn is_blocked(&self, origin: [f32; 3], direction: [f32; 3], t: f32) -> bool {
         is_blocked(self.scene, origin, direction, t * (1.0 + 4.0 * f32::EPSILON))
     }
@@ -106,7 +106,7 @@ impl<'a> Matter<'a> {
         }
     }
 
-    /// Where the albedo is looked up at these points; its texels are asked for.
+    /// The albedo's stencils at these points; prefetches its texels.
     #[inline(always)]
     pub(super) fn reach(&self, p: &[Lanes<f32>; 3]) -> Stencils<LANES> {
         let volume = self.volume;
@@ -125,7 +125,7 @@ impl<'a> Matter<'a> {
         at
     }
 
-    /// The volume whose values scatter.
+    /// The volume of the albedo.
     #[inline]
     pub(super) fn albedo_volume(&self) -> &'a VolumeRecord {
         self.volume
@@ -150,12 +150,12 @@ pub struct Walker {
     pub ended: bool,
 }
 
-/// Derivatives by the albedo, path by path: the walker's place, where it was looked up, and by each channel.
+/// Takes derivatives by the albedo: the walker's index, the stencil of the lookup, and the derivative by each channel.
 pub type Send<'a> = dyn FnMut(usize, &Stencil, [f32; 3]) + 'a;
 
-/// Follows all walkers until they end or fly out. Before a replay their collisions are noted as long as there is room; in the
-/// mode of a replay derivatives go to `send`. The mode is no constant: most of a walk is the same in all, and is compiled for
-/// each level once.
+/// Follows all walkers until they end or fly out. A first walk (`GATHER`) notes their collisions as long as there is room; a
+/// replay passes derivatives to `send`. The mode is no const parameter: most of a walk is the same in all modes, and is
+/// compiled once for each vector level.
 #[inline(always)]
 pub fn walk_side_by_side(mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send) {
     let mut tracks = Tracks::idle();
@@ -173,7 +173,7 @@ pub fn walk_side_by_side(mode: u8, matter: &Matter, walkers: &mut [Walker], note
         tracks.step(matter, &ahead);
         tracks.leave(&before, matter, walkers);
         let at = matter.reach(&tracks.p);
-        // While the texels are on their way.
+        // Computed while the prefetched texels arrive.
         ahead = tracks.samplers.look_ahead();
         let albedo = matter.albedo_at(&at);
         match mode {
@@ -208,7 +208,7 @@ struct Tracks {
     depth: Lanes<u32>,
     eta: Lanes<f32>,
     samplers: Samplers<LANES>,
-    /// Of a replay: the radiance still to come and that behind one factor of zero, times the derivative by the path's.
+    /// Of a replay: the radiance still to come, that behind one factor of zero, and the derivative by the path's radiance.
     come: [Lanes<f32>; 3],
     come_but_zero: [Lanes<f32>; 3],
     d_radiance: [Lanes<f32>; 3],
@@ -280,8 +280,8 @@ impl Tracks {
         }
     }
 
-    /// Turns the paths into directions drawn from the phase function, plays Russian roulette, and flies on to real collisions,
-    /// as long as these are inside.
+    /// Turns the paths into directions drawn from the phase function, plays Russian roulette, and flies on to the next real
+    /// collisions or, in lanes with `inside` 0, out of the medium.
     #[inline(always)]
     fn step(&mut self, matter: &Matter, ahead: &Ahead<LANES>) {
         self.survives = self.live;
@@ -356,7 +356,8 @@ impl Tracks {
         }
     }
 
-    /// Flies on from the origins; `first` are the numbers of the first distance and of the choice there, if they are drawn.
+    /// Flies on from the origins; `first` are the random numbers of the first distance and of the choice between a real and a
+    /// null collision there, if they are drawn.
     #[inline(always)]
     fn fly(&mut self, matter: &Matter, mut first: Option<[&Lanes<f32>; 2]>) {
         let mut t = [0.0; LANES];
@@ -406,7 +407,7 @@ impl Tracks {
         }
     }
 
-    /// Lanes whose point is in a convex shape.
+    /// Lanes whose point is in the convex shape.
     #[inline(always)]
     fn held(&self, interior: &Interior) -> Lanes<u32> {
         let mut holds = [0; LANES];
@@ -417,7 +418,7 @@ impl Tracks {
         holds
     }
 
-    /// Lanes that fly so far without meeting a surface.
+    /// Lanes whose flight over the distance `t` no surface blocks.
     #[inline(always)]
     fn unblocked(&self, matter: &Matter, flying: &Lanes<u32>, t: &Lanes<f32>) -> Lanes<u32> {
         let mut holds = [0; LANES];
@@ -459,7 +460,7 @@ impl Tracks {
                 path.zeros[c] = self.zeros[c][lane];
             }
             path.depth = self.depth[lane];
-            // Two numbers are of the direction, and a third of roulette.
+            // Skips the two random numbers of the direction, and a third of roulette.
             *sampler = before.lane(lane);
             for _ in 0..if path.depth > matter.rr_depth { 3 } else { 2 } {
                 sampler.draw();
@@ -468,7 +469,7 @@ impl Tracks {
         }
     }
 
-    /// Notes the collisions for the replay. Where there is no room, their walks are made again.
+    /// Notes the collisions for the replay. Where there is no room, the replay makes their walks again.
     #[inline(always)]
     fn note(&mut self, albedo: &[Lanes<f32>; 3], walkers: &mut [Walker], notes: &mut WalkNotes) {
         let mut note = Note {
@@ -498,7 +499,7 @@ impl Tracks {
         }
     }
 
-    /// Sends the derivatives by the albedo: the radiance still to come over it.
+    /// Sends the derivatives by the albedo: the radiance still to come over the albedo.
     #[inline(always)]
     fn send(&self, at: &Stencils<LANES>, albedo: &[Lanes<f32>; 3], send: &mut Send) {
         let mut d = [[0.0; LANES]; 3];

@@ -1,5 +1,5 @@
-//! Flights, shadow rays, surfaces and what was drawn at these in an adjoint's first walk, kept so that the replay need not
-//! find them again.
+//! Flights, shadow rays, surfaces, and the lights and directions drawn at surfaces in an adjoint's first walk, kept so that the
+//! replay need not find them again.
 //!
 //! A replay makes the same flights and shadow rays from the same random numbers. The cache holds a fixed number of
 //! each per path, whatever its length; the replay finds the rest again, with bit-identical results.
@@ -17,10 +17,10 @@ use crate::transport::rays::sampler::Sampler;
 use crate::transport::scene::records::{SceneView, Sink};
 use crate::transport::scene::shape::{Hit, Nearest};
 
-/// Capacity of the cache of a path: flights, and as many of each of the others.
+/// Capacity of a path's cache: this many flights, and as many of each other kind of result but random walks.
 pub const CACHED: usize = 32;
 
-/// Likewise of random walks, whose ends are large, and of which few paths have more.
+/// Capacity for random walks, whose ends are large; few paths have more.
 const WALKS: usize = 8;
 
 /// The cache of one path.
@@ -28,19 +28,19 @@ const WALKS: usize = 8;
 pub struct ReplayCache<N> {
     /// Flights without side effects on the path, and the sampler's state after each.
     pub(super) flights: Cached<(Flown<N>, Sampler)>,
-    /// What arrives along shadow rays, None where occluded, likewise.
+    /// What arrives along shadow rays, None where occluded, and the sampler's state after each.
     pub(super) shadow_rays: Cached<(Option<Arrived<N>>, Sampler)>,
-    /// Lights that were drawn at surfaces, and directions that paths were turned into there, likewise.
+    /// Lights that were drawn at surfaces, and directions that were sampled there, each with the sampler's state after it.
     pub(super) lights: Cached<(Option<Lighting<N>>, Sampler)>,
     pub(super) turns: Cached<(Option<Turn<N>>, Sampler)>,
     /// Nearest surfaces of segments, and what was found there.
     pub(super) nearest: Cached<Option<Nearest>>,
     pub(super) hits: Cached<Hit>,
-    /// How random walks ended that were made side by side with others.
+    /// The ends of random walks that were made side by side with others (`random_walks.rs`).
     pub(super) walks: Cached<Walked>,
     /// The radiance of an environment map where a path escapes, and its weight against next-event estimation.
     pub(super) skies: Cached<(Rgb<N>, f32)>,
-    /// What is kept of rays where derivatives are carried by their Jacobians.
+    /// State for derivatives that are propagated by inverted Jacobians.
     pub(super) rays: Option<Box<RayJacobian<N>>>,
 }
 
@@ -75,7 +75,7 @@ impl<N> ReplayCache<N> {
 }
 
 impl<N: Number> ReplayCache<N> {
-    /// Announces the derivatives that a replay will send at the collisions of its flights.
+    /// Announces the derivatives that a replay will send at the collisions of its flights, so that the sink can prefetch.
     pub(super) fn expect_flights<S: Sink<N>>(&self, scene: &SceneView, sink: &S) {
         for (flown, _) in &self.flights.results {
             if let Flight::Collided { sigma, .. } = &flown.flight {
@@ -96,8 +96,8 @@ impl<N> Default for ReplayCache<N> {
     }
 }
 
-/// Results in the order of the walk. They take the memory of the longest path so far, not of the capacity: what the caches
-/// of all paths that are followed together hold stays near.
+/// Results in the order of the walk. Memory grows to the longest path so far and is not reserved for the capacity, so that the
+/// caches of all paths that are followed together stay in the processor's cache.
 #[derive(Debug)]
 pub(super) struct Cached<T> {
     results: Vec<T>,

@@ -151,7 +151,7 @@ pub(super) fn send_reservoir<N: Number, F: Fields<N>, S: Sink<N>>(
     send_extinction(scene, medium, &at, d * albedo * radiance - lost, total, sink);
 }
 
-/// Brings near what [`send_reservoir`] will look up, and announces what it will send.
+/// Prefetches what [`send_reservoir`] will look up, and announces to the sink what it will send.
 #[inline]
 pub(super) fn expect_reservoir<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,

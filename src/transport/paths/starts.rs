@@ -1,4 +1,4 @@
-//! How paths begin: with the camera rays of samples, side by side.
+//! How paths begin: with camera rays, one in each lane of a vector.
 
 use crate::each::EachEntry;
 use crate::transport::rays::camera::Ray;
@@ -10,7 +10,7 @@ use crate::transport::scene::batch::LANES;
 /// Samples of one sensor: their rays, and where these and their random numbers come from.
 #[derive(Debug, Clone)]
 pub struct Starts {
-    /// Lanes that have one.
+    /// Number of lanes in use.
     pub count: usize,
     pub rays: SampledRays<LANES>,
     /// The medium that the rays begin in.
@@ -19,12 +19,12 @@ pub struct Starts {
     pub of: Samples<LANES>,
 }
 
-/// Begins paths, each with something that goes with it. Called with those of a few samples in turn: of an iterator's items, one by
-/// one, parts would be written and read back as a whole, for which a processor waits.
+/// A callback that begins paths, each with a value of its own. It takes up to [`LANES`] samples a call: an iterator would hand
+/// over one at a time, and a vector that was written in parts and is read as a whole stalls the processor.
 pub type Begin<'a, T> = dyn FnMut(&[T], &Starts) + 'a;
 
 impl Starts {
-    /// None yet.
+    /// No samples yet.
     pub fn none(key: Key) -> Self {
         Self {
             count: 0,
@@ -40,7 +40,7 @@ impl Starts {
         }
     }
 
-    /// One that counts in full.
+    /// A single sample, of weight one.
     pub fn of_one(ray: &Ray, medium: u32, streams: &Streams) -> Self {
         let mut starts = Self::none(streams.key);
         starts.rays.put(0, ray, 1.0);
@@ -49,7 +49,7 @@ impl Starts {
         starts
     }
 
-    /// The derivatives by the radiances of the rays, from those by what pixels get of a sample.
+    /// The derivatives by the rays' radiances: `d_pixel`, those by the weighted radiances, times the weights.
     #[inline]
     pub fn by_radiance(&self, d_pixel: &[[f32; 3]]) -> impl Iterator<Item = [f32; 3]> {
         let all = d_pixel.iter().zip(&self.rays.weights);

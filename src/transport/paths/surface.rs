@@ -1,5 +1,5 @@
 //! What a path does at surfaces with a BSDF: next-event estimation, a new direction, and the derivatives by the BSDF's
-//! textures. Apart from the loop of the walk, so that paths through media alone run past none of it.
+//! textures. In functions that are not inlined into the loop of the walk, which stays small for paths through media alone.
 
 use std::cell::LazyCell;
 use std::ops::Deref;
@@ -55,7 +55,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     #[inline(never)]
     pub(super) fn scatter_at_surface<const MODE: u8>(&mut self, at: &Interaction) -> bool {
         let (scene, fields) = (self.scene, self.fields);
-        // Not looked up where a replay recalls all that is asked.
+        // Lazy, as a replay that recalls everything from its cache needs no texture lookups.
         let bsdf = LazyCell::new(|| Bsdf::new(scene, fields, at));
         if !self.recalls_turn::<MODE>() && bsdf.is_black(MODE != PRIMAL) {
             return false;
@@ -67,7 +67,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         if MODE != UNIT_RADIANCE && scene.settings.lights > 0 && is_smooth && !ends {
             lit = self.light_surface::<MODE>(at, &bsdf);
         }
-        // A plain BSDF, for which alone `lit` is not zero, always has a direction to go on with.
+        // `lit` is not lost here: only for a plain BSDF it is not zero, and such a BSDF always samples a direction.
         let Some(Turn { drawn, weight }) = self.draw_turn::<MODE>(&bsdf) else {
             return false;
         };
@@ -130,7 +130,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
-    /// Whether the first walk has kept how the path is turned here: then the surface is not black.
+    /// Whether the cache has the direction that the first walk sampled here; if so, the surface is not black.
     #[inline(always)]
     fn recalls_turn<const MODE: u8>(&self) -> bool {
         MODE == REPLAY && self.adjoint.cache.as_ref().is_some_and(|cache| cache.turns.has_next())
@@ -222,8 +222,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
     }
 }
 
-/// The radiance still to come over a factor that the throughput has been multiplied by; without it where it is zero.
-/// `before` are the zeros without it.
+/// The radiance still to come over `weight`, the factor that the throughput was last multiplied by; where it is zero, the
+/// radiance without that factor. `before` are the numbers of zero factors before it.
 #[inline]
 fn by_weight<N: Number>(path: &PathState<N>, weight: Rgb<N>, before: [u32; 3]) -> Rgb<N> {
     let mut come = Rgb::zero();

@@ -1,5 +1,5 @@
-//! What a walk remembers where shapes move: the points between which it goes, and the derivatives by these. Factors of the
-//! throughput that depend on three points are complete when the path has found the third.
+//! The last points of a path, which a walk remembers where shapes move, and the derivatives by their motion. A factor of the
+//! throughput that depends on three points is complete when the path has found the third.
 
 use super::radiative::Incident;
 use super::volpath::Walk;
@@ -21,18 +21,18 @@ use crate::transport::scene::tangent::{across_normal, derivatives};
 use crate::transport::scene::texture::{bitmap_slopes, texture_eval};
 use crate::transport::scene::three_point::{Onwards, ThreePoints};
 
-/// The last points of a path. Elsewhere than in the walk, which is the smaller where all stands still.
+/// The last points of a path. Boxed, to keep the walk small in scenes where nothing moves.
 #[derive(Debug, Clone)]
 pub(super) struct Trail<N>(Option<Box<Points<N>>>);
 
 /// The last points of a path that has met a surface.
 #[derive(Debug, Clone, Copy)]
 struct Points<N> {
-    /// The last one on a surface.
+    /// The last point on a surface.
     last: Anchor,
     /// A scattering whose third point is not known yet.
     open: Option<Open<N>>,
-    /// The ray that holds the point which the path has met since, if it slides.
+    /// The ray along which the next point, which the path has met since, slides; None if it follows its surface.
     met: Option<Seen>,
 }
 
@@ -43,7 +43,7 @@ struct Open<N> {
     wo: [f32; 3],
     here: Anchor,
     before: Option<Anchor>,
-    /// In a replay the derivatives by the logarithm of its factor.
+    /// In a replay, the derivatives by the logarithm of the scattering's factor.
     d: Rgb<N>,
 }
 
@@ -62,15 +62,15 @@ impl<N> Trail<N> {
     }
 }
 
-/// The anchor of a point that a path meets: its first is seen by the camera.
+/// The anchor of a point that a path meets; `seen` is the ray that it slides along, that of the camera for the first point.
 #[inline]
 fn anchor(hit: &Hit, along: [f32; 3], seen: Option<Seen>) -> Anchor {
     Anchor { hit: *hit, along, seen }
 }
 
 impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
-    /// The anchor of a vertex, and what its frame is taken from: any tangent serves a BSDF that looks alike from all sides, and one
-    /// stands in where the surface has none of its own.
+    /// The anchor of a vertex, with the tangent that its frame is made from: the surface's ∂p/∂u for an anisotropic BSDF; for
+    /// an isotropic one, or where ∂p/∂u has no tangential part, the first axis of `at`.
     #[inline]
     fn here(&self, at: &Interaction) -> Anchor {
         let turnable = at.record(self.scene).flags & bsdf::ANISOTROPIC == 0;
@@ -106,7 +106,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
-    /// Completes the last scattering: the path has met `hit`, or gone far away.
+    /// Completes the factor of the last scattering with its third point: `hit`, or a point at infinity if there is none.
     #[inline(never)]
     pub(super) fn follow_trail<const MODE: u8>(&mut self, hit: Option<&Hit>) {
         let (scene, fields, ray) = (self.scene, self.fields, self.path.direction);
@@ -157,13 +157,13 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
-    /// What motion makes of the value of a BSDF for a drawn light.
+    /// The factor by which motion changes the value of a BSDF for a drawn light.
     #[inline(never)]
     pub(super) fn lit_ratio(&self, at: &Interaction, origin: [f32; 3], drawn: &Drawn) -> Rgb<N> {
         self.lit_points(at, origin, drawn).ratio(self.scene, self.fields)
     }
 
-    /// Sends the derivatives by motion of next-event estimation, `d` by the logarithm of what arrived.
+    /// Sends the derivatives of next-event estimation by motion; `d` are those by the logarithm of its contribution.
     #[inline(never)]
     pub(super) fn send_lit(&mut self, at: &Interaction, origin: [f32; 3], drawn: &Drawn, d: Rgb<N>) {
         let points = self.lit_points(at, origin, drawn);
@@ -222,7 +222,7 @@ fn drawn_anchor(record: &LightRecord, origin: [f32; 3], drawn: &Drawn) -> Anchor
     }
 }
 
-/// The place of a light without a surface: what moves it stands after what moves surfaces.
+/// The anchor of a light without a surface. Motions are numbered by surface, then by light.
 #[inline]
 fn light_anchor(scene: &SceneView, number: u32) -> Anchor {
     let record = &scene.lights[number as usize];

@@ -93,7 +93,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         }
     }
 
-    /// Scatters at what was met and finds how far the next segment reaches. None if the path ends.
+    /// Scatters at the vertex that was met, if any, and finds how far the next segment reaches. None if the path ends.
     #[inline(always)]
     pub(super) fn approach<const MODE: u8>(&mut self, met: &Met) -> Option<Segment> {
         let scene = self.scene;
@@ -140,7 +140,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             };
         }
         let hit = match segment.free {
-            // Behind the box there is the background alone.
+            // Outside of the medium's box there is nothing but the background.
             true if self.path.is_in_alone(self.scene) => None,
             true => self.nearest::<MODE>(),
             false => segment.hit,
@@ -168,7 +168,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         }
     }
 
-    /// What is at the nearest surface, likewise.
+    /// The hit on the nearest surface, from the replay cache if the first walk stored it.
     #[inline(always)]
     fn describe<const MODE: u8>(&mut self, nearest: &Nearest) -> Hit {
         let (scene, path) = (self.scene, &self.path);
@@ -375,7 +375,8 @@ pub fn gather<N: Number, F: Fields<N>, const MODE: u8>(
     gather_caching::<N, F, MODE>(scene, fields, ray, medium, sampler, Rgb::zero(), None)
 }
 
-/// [`gather`], which stores flights and shadow rays in `cache` for a replay, and derivatives by rays from that by the radiance.
+/// [`gather`], which stores flights and shadow rays in `cache` for a replay. Of `d_radiance`, the derivative by the radiance,
+/// derivatives by rays are made where they are propagated by inverted Jacobians.
 #[inline]
 fn gather_caching<N: Number, F: Fields<N>, const MODE: u8>(
     scene: &SceneView,

@@ -1,8 +1,9 @@
 //! What random walks inside a medium leave for their replay: a note of each collision, and how each walk ended.
 //!
-//! No light is added to a path between its points inside, so that the radiance still to come is the same at all collisions of
-//! a walk. A replay that has come to a walk says it once, and goes on where the walk ended; what each collision sends follows
-//! from its note, for all paths together. There is room for a fixed number of notes: walks beyond are made again.
+//! No light is added to a path between its points inside, so that the radiance still to come is the same at all collisions of a
+//! walk. A replay that comes to a walk records that radiance once, and goes on where the walk ended; the derivatives that each
+//! collision sends follow from its note, for all paths together. There is room for a fixed number of notes: walks without notes
+//! are made again.
 
 use super::flights::LANES;
 use super::path_state::{PathState, is_faint};
@@ -10,7 +11,8 @@ use super::random_walks::{Lanes, Matter, Send, Walker};
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::Sampler;
 
-/// Collisions of how many vectors of lanes there is room for, unless told otherwise: what stays in a core's second cache.
+/// Default number of notes that there is room for, each of the collisions in [`LANES`] lanes: as many as stay in a core's
+/// second-level cache.
 const ROOM: usize = 512;
 
 /// The number of a walk that leaves no notes.
@@ -56,9 +58,9 @@ struct Come {
 pub struct WalkNotes {
     room: usize,
     notes: Vec<Note>,
-    /// The medium of the notes up to each of these numbers.
+    /// Runs of notes of one medium: the medium, and the number of notes up to the run's end.
     runs: Vec<(u32, usize)>,
-    /// Of each walk; nothing until its replay.
+    /// For each walk; zero until its replay.
     come: Vec<Come>,
 }
 
@@ -92,7 +94,7 @@ impl WalkNotes {
         self.come.len() as u32 - 1
     }
 
-    /// Says that all notes since the last call are of this medium.
+    /// Assigns all notes since the last call to this medium.
     pub(super) fn end_run(&mut self, medium: u32) {
         // There are no more runs than notes, however long paths are.
         if self.notes.len() > self.runs.last().map_or(0, |(_, end)| *end) {
@@ -113,7 +115,7 @@ impl WalkNotes {
         true
     }
 
-    /// Says what is still to come behind a walk.
+    /// Records the radiance still to come behind a walk, times the derivative by the path's radiance.
     #[inline]
     pub(super) fn expect(&mut self, walk: u32, path: &PathState<f32>, d_radiance: Rgb<f32>) {
         self.come[walk as usize] = Come {
@@ -122,7 +124,7 @@ impl WalkNotes {
         };
     }
 
-    /// The runs of notes: their medium, and which they are.
+    /// The runs of notes, each with its medium.
     pub(super) fn runs(&self) -> impl Iterator<Item = (u32, Run<'_>)> {
         let starts = std::iter::once(0).chain(self.runs.iter().map(|(_, end)| *end));
         starts.zip(&self.runs).map(|(start, &(medium, end))| {
@@ -145,7 +147,7 @@ pub struct Run<'a> {
     come: &'a [Come],
 }
 
-/// Sends the derivatives of these collisions by the albedo: the radiance still to come over it.
+/// Sends the derivatives of these collisions by the albedo: the radiance still to come over the albedo.
 #[inline(always)]
 pub fn send_noted(matter: &Matter, run: Run, send: &mut Send) {
     for note in run.notes {

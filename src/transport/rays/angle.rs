@@ -1,12 +1,12 @@
-//! Angles by series, whose operations vectors have: those of the standard library are calls. The same stand in
-//! `shaders/common/math.wgsl`.
+//! Arc tangent and arc cosine by series, so that loops over them vectorise: those of the standard library are function calls.
+//! `shaders/common/math.wgsl` has the same.
 
-// A choice between values, never between branches: lanes take both.
+// Chooses between two computed values without a branch, as the lanes of a vector do.
 use std::f32::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 use std::hint::select_unpredictable as select;
 
-/// The angle of the point (x, y), to about 2 ulp of pi. The ratio of the smaller to the larger coordinate is reduced to
-/// |r| <= tan(pi / 8) for the series.
+/// The angle of the point (x, y) in radians, as `atan2`, to about 2 ulp of pi. The ratio of the smaller to the larger
+/// coordinate is reduced to |r| <= tan(pi / 8) for the series.
 #[inline(always)]
 pub fn arc_tangent(y: f32, x: f32) -> f32 {
     let (beside, above) = (x.abs(), y.abs());
@@ -29,7 +29,7 @@ pub fn arc_tangent(y: f32, x: f32) -> f32 {
     select(high == 0.0, 0.0, angle)
 }
 
-/// The angle with cosine x.
+/// The angle in radians with cosine x.
 #[inline(always)]
 pub fn arc_cosine(x: f32) -> f32 {
     arc_tangent(((1.0 - x) * (1.0 + x)).sqrt(), x)

@@ -10,7 +10,7 @@ pub struct Ray {
     pub direction: [f32; 3],
     pub near: f32,
     pub far: f32,
-    /// The number of its sensor, where that is known.
+    /// The index of its sensor; [`NONE`] where that is not known.
     pub sensor: u32,
 }
 
@@ -72,7 +72,7 @@ pub fn on_image_plane(sensor: &SensorRecord, x: f32, y: f32) -> [f32; 2] {
 /// The ray through a point of the image plane, which is one away from the camera, in OpenCV's camera space: +X right and +Y down.
 #[inline(always)]
 pub fn pinhole_ray(sensor: &SensorRecord, [u, v]: [f32; 2]) -> Ray {
-    // Ours has +X left and +Y up.
+    // The sensor's own frame has +X left and +Y up.
     let length = (u * u + v * v + 1.0).sqrt();
     let local = [-u / length, -v / length, 1.0 / length];
     Ray {
@@ -117,8 +117,9 @@ pub fn undistort_brown(d: &[f32; 8], target: [f32; 2]) -> Option<[f32; 2]> {
     None
 }
 
-/// Solves the equidistant fisheye model θ (1 + k1 θ² + k2 θ⁴ + k3 θ⁶ + k4 θ⁸) = |target| for θ and returns the point
-/// tan θ on the image plane. None for θ ≥ π/2, whose rays miss the plane, and beyond the model's turning point.
+/// Solves the equidistant fisheye model θ (1 + k1 θ² + k2 θ⁴ + k3 θ⁶ + k4 θ⁸) = |target| for θ and returns the point of the
+/// image plane at the distance tan θ from the centre. None for θ ≥ π/2, whose rays miss the plane, and beyond the model's
+/// turning point.
 #[inline(always)]
 pub fn undistort_fisheye(d: &[f32; 8], target: [f32; 2]) -> Option<[f32; 2]> {
     let [k1, k2, k3, k4] = [d[0], d[1], d[2], d[3]];

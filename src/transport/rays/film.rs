@@ -1,11 +1,11 @@
-//! Reconstruction filters. Passes of an optimisation draw from them: a sample's film position is drawn in proportion to the size of its
-//! pixel's filter, truncated at the film's edge. Where filters are not negative every sample of a pixel has weight one;
-//! else the weight is the sign of the filter there, times what makes the mean weight one.
+//! Reconstruction filters. Passes of an optimisation draw from them: a sample's film position is drawn in proportion to the
+//! size of its pixel's filter, truncated at the film's edge. Where filters are not negative every sample of a pixel has weight
+//! one; else the weight is the sign of the filter there, times the constant that makes the mean weight one.
 
 use crate::each::EachEntry;
 use crate::resident::layout::{FILTER_CELLS, FilterTable, SceneRecord, SensorRecord, filter};
 
-/// Half the number of a table's cells: those of a radius.
+/// Cells of a table per filter radius: half of all, as a table covers both sides.
 const CELLS_PER_RADIUS: f32 = FILTER_CELLS as f32 / 2.0;
 
 /// A place along one axis of a film, and the weight of a sample there.
@@ -70,17 +70,18 @@ pub fn table_quantile(table: &FilterTable, u: f32) -> [f32; 2] {
     [(low as f32 + part) / CELLS_PER_RADIUS - 1.0, sign]
 }
 
-/// Most pixels beside its own that a sample may count in, along an axis.
+/// The largest [`filter_reach`] for which a sample is spread over the pixels around it.
 pub const MAX_REACH: u32 = 16;
 
-/// Whether a sensor's samples count in all pixels around, when a view is rendered to be looked at: a box never reaches
-/// another pixel, nor does a filter that is narrower than a pixel, of which uniform samples would miss most.
+/// Whether a sample contributes to all pixels around that its filter reaches, in views that are only looked at (equation 13a).
+/// Not with a box or a filter narrower than a pixel: neither reaches another pixel, and most uniform samples would miss the
+/// latter.
 #[inline]
 pub fn spreads(sensor: &SensorRecord) -> bool {
     sensor.filter != filter::BOX && (1..=MAX_REACH).contains(&filter_reach(sensor))
 }
 
-/// Pixels beside the film, on either side, that samples are spread from, too.
+/// Width in pixels of the border around the film from which samples are spread, too.
 #[inline(always)]
 pub fn film_border(sensor: &SensorRecord) -> u32 {
     if sensor.sample_border == 1 {
@@ -90,7 +91,7 @@ pub fn film_border(sensor: &SensorRecord) -> u32 {
     }
 }
 
-/// The sensor that takes the samples which are spread: they are uniform in the pixels of its film and of its border.
+/// The sensor with which spread samples are drawn: uniform over the pixels of the film and of its border.
 #[inline]
 pub fn spread_sensor(sensor: &SensorRecord) -> SensorRecord {
     let border = film_border(sensor);
@@ -109,7 +110,8 @@ pub fn filter_reach(sensor: &SensorRecord) -> u32 {
     (sensor.filter_size - 0.5).max(0.0).ceil() as u32
 }
 
-/// The filter along one axis at `offset` pixels from its centre, but for a factor: the density that samples are drawn by.
+/// The filter along one axis at `offset` pixels from its centre, up to a constant factor. Its absolute value is the density of
+/// the samples that are drawn.
 #[inline(always)]
 pub fn filter_weight(scene: &SceneRecord, sensor: &SensorRecord, offset: f32) -> f32 {
     let x = offset / sensor.filter_size;
@@ -121,7 +123,7 @@ pub fn filter_weight(scene: &SceneRecord, sensor: &SensorRecord, offset: f32) ->
     }
     let row = &scene.filters[sensor.filter_table as usize].signed;
     let cell = (((x + 1.0) * CELLS_PER_RADIUS) as usize).min(FILTER_CELLS - 1);
-    // A cell's share, in units that make weights of about one.
+    // The cell's integral, scaled so that weights are about one.
     (row[cell + 1] - row[cell]) * CELLS_PER_RADIUS
 }
 
@@ -177,7 +179,7 @@ mod tests {
         (scene, sensor)
     }
 
-    /// Of uniform samples of a pixel a narrow filter would see few or none, so that they are drawn by it.
+    /// Few or none of a pixel's uniform samples lie within a narrow filter, so that samples are drawn from the filter instead.
     #[test]
     fn narrow_filters_do_not_spread() {
         for (of, expected) in [
@@ -192,9 +194,9 @@ mod tests {
         }
     }
 
-    /// Chi-square test of 2^17 weighed samples against the exact filter, truncated to the film, in 40 bins, for pixels
-    /// inside and at the border. The bound is the 1 - 1e-4 quantile of 39 degrees of freedom. Samples of a bin have one
-    /// weight but for its sign, which a bin on a zero of the filter has both of.
+    /// Chi-square test of 2^17 weighed samples against the exact filter, truncated to the film, in 40 bins, for pixels inside
+    /// and at the border. The bound is the 1 - 1e-4 quantile of 39 degrees of freedom. All samples have the same weight up to
+    /// its sign; a bin across a zero of the filter has samples of both signs.
     #[test]
     fn samples_follow_the_truncated_filter() {
         for of in [

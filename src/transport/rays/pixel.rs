@@ -100,10 +100,10 @@ pub fn random_backdrop(objective: Key, pixel: Pixel) -> [f32; 3] {
     [u[0], u[1], u[2]]
 }
 
-/// The first block of a sample: the numbers of its place on the film, and of where a march begins.
+/// The first four random numbers of a sample: two for its film position, the third for the jitter of a march.
 #[inline(always)]
 pub fn film_numbers(scene: &SceneRecord, key: Key, counter: Counter) -> [f32; 4] {
-    // Rays through a field are one sample each of pixels drawn at random as a rule: there is nothing to spread.
+    // Rays through a field are mostly single samples of random pixels, which stratification does not help.
     match scene.has_field {
         0 => stratified_uniform(key, counter),
         _ => random_uniform(key, counter),
@@ -116,11 +116,12 @@ pub struct Sampled {
     pub ray: Ray,
     /// Uniform in [0, 1): where along its first step a march through a field begins.
     pub jitter: f32,
-    /// What its radiance counts in its pixel. Of mean one but for meters, and negative in negative lobes of the filter.
+    /// The weight of its radiance in its pixel: of mean one (irradiance meters: π), and negative in negative lobes of the
+    /// filter.
     pub weight: f32,
 }
 
-/// One sample of a pixel. None where its lens has no inverse.
+/// The ray of one sample of a pixel. None where the lens distortion has no inverse.
 #[inline(always)]
 pub fn sample_ray(scene: &SceneRecord, record: &SensorRecord, pixel: Pixel, key: Key, sample: u32) -> Option<Sampled> {
     let mut counter = Counter {
@@ -147,13 +148,13 @@ pub fn sample_ray(scene: &SceneRecord, record: &SensorRecord, pixel: Pixel, key:
     })
 }
 
-/// Whether [`sample_rays`] knows the rays of a sensor: those of a pinhole without distortion.
+/// Whether [`sample_rays`] supports a sensor: pinholes without distortion.
 #[inline(always)]
 pub fn is_pinhole(record: &SensorRecord) -> bool {
     record.kind == sensor::PERSPECTIVE && record.distortion_model == distortion::NONE
 }
 
-/// Samples of one sensor, side by side.
+/// Samples of one sensor, one in each lane of a vector.
 #[derive(Debug, Clone, Copy)]
 pub struct Samples<const LANES: usize> {
     pub sensor: u32,
@@ -163,7 +164,8 @@ pub struct Samples<const LANES: usize> {
     pub places: [[u32; LANES]; 2],
 }
 
-/// Rays side by side, and what the radiance of each counts in its pixel. Sixteen of a number lie in one line of the cache.
+/// Rays in structure-of-arrays layout, and the weight of each one's radiance in its pixel. Aligned so that sixteen numbers lie
+/// in one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub struct SampledRays<const LANES: usize> {
@@ -175,7 +177,7 @@ pub struct SampledRays<const LANES: usize> {
 }
 
 impl<const LANES: usize> SampledRays<LANES> {
-    /// Before any are made.
+    /// All zero: no rays yet.
     pub const NONE: Self = Self {
         origins: [[0.0; LANES]; 3],
         directions: [[0.0; LANES]; 3],
@@ -184,7 +186,7 @@ impl<const LANES: usize> SampledRays<LANES> {
         weights: [0.0; LANES],
     };
 
-    /// The ray of one lane, by the sensor of this number.
+    /// The ray of one lane, of the sensor with this index.
     #[inline(always)]
     pub fn ray(&self, lane: usize, sensor: u32) -> Ray {
         Ray {
@@ -285,7 +287,7 @@ mod tests {
     use crate::scene::Filter;
     use bytemuck::Zeroable;
 
-    /// Samples side by side are samples one by one, to the bit, whichever the filter.
+    /// [`sample_rays`] gives the bits of [`sample_ray`], with every filter.
     #[test]
     fn rays_side_by_side_are_those_alone() {
         const LANES: usize = 16;

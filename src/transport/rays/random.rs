@@ -21,7 +21,7 @@ pub enum Pass {
     Preview = 4,
     /// Order of views, random weights and other choices made on the host.
     Host = 5,
-    /// Renders for who watches a run: they may come at any time and as often as they like.
+    /// Renders for viewers who watch a run, at any time and any number of times.
     Watch = 6,
 }
 
@@ -82,10 +82,10 @@ pub fn random_uniform(key: Key, counter: Counter) -> [f32; 4] {
     uniform
 }
 
-/// Four uniform numbers in [0, 1), multiples of 2^-24. Over the samples of a pixel they are points of Sobol's sequence (Sobol1967): of
-/// 2^k samples that begin at a multiple of 2^k, each of 2^k equal intervals has one of every number. Their order is shuffled and their
-/// digits are scrambled (Owen1995, Burley2020) by the pixel, the sensor, the block and the pass, so that each point alone is uniform in
-/// the four numbers together, and those of different pixels and blocks are independent.
+/// Four uniform numbers in [0, 1), multiples of 2^-24. Over the samples of a pixel they are points of Sobol's sequence
+/// (Sobol1967): of 2^k samples that begin at a multiple of 2^k, each of 2^k equal intervals has one of every number. Their
+/// order is shuffled and their digits are scrambled (Owen1995, Burley2020) by the pixel, the sensor, the block and the pass, so
+/// that each point alone is uniform in the four numbers together, and those of different pixels and blocks are independent.
 #[inline(always)]
 pub fn stratified_uniform(key: Key, counter: Counter) -> [f32; 4] {
     let group = Counter {
@@ -109,21 +109,21 @@ pub fn stratified_uniform(key: Key, counter: Counter) -> [f32; 4] {
     uniform
 }
 
-/// Samples in a group of as many as have numbers of one sequence: two to the power of this.
+/// Binary logarithm of the number of consecutive samples that share one Sobol sequence.
 const SOBOL_BITS: u32 = 12;
 
-/// Number of a sample that no pixel has, by which what the first group of samples shares is drawn; other groups have those before.
+/// Sample number, which no pixel reaches, from which the seeds of the first such group are drawn; group g uses this minus g.
 const ALL_SAMPLES: u32 = u32::MAX;
 
-/// What the bits of an index add to the digits of the third and the fourth sequence (polynomials x² + x + 1 and x³ + x + 1), the first
-/// behind the point as the lowest bit.
+/// Generator matrices of Sobol's third and fourth dimensions (polynomials x² + x + 1 and x³ + x + 1), a column for each bit of
+/// the index; the first digit after the point is the lowest bit.
 const SOBOL: [[u32; SOBOL_BITS as usize]; 2] = [
     [0x1, 0x3, 0x6, 0x9, 0x17, 0x3a, 0x71, 0xa3, 0x116, 0x339, 0x677, 0x9aa],
     [0x1, 0x3, 0x4, 0xa, 0x1f, 0x2e, 0x45, 0xc9, 0x11b, 0x2a4, 0x79a, 0xb67],
 ];
 
-/// The digits of the second sequence, the first behind the point as the lowest bit. What bits add is Pascal's triangle: as a polynomial
-/// over the field of two elements, `index` is shifted by one, half by half.
+/// The digits of Sobol's second dimension, the first after the point as the lowest bit. Its generator matrix is Pascal's
+/// triangle modulo 2: in the polynomial over the field of two elements that `index` is, x becomes x + 1, half by half.
 #[inline(always)]
 fn sobol_digits(index: u32) -> u32 {
     let mut digits = index ^ (index >> 16);
@@ -133,8 +133,8 @@ fn sobol_digits(index: u32) -> u32 {
     digits ^ ((digits >> 1) & 0x5555_5555)
 }
 
-/// Owen's scrambling of such digits by a hash of which each bit depends on itself and lower ones (Laine2011, with the constants of
-/// Vegdahl2021).
+/// Owen's scrambling of digits in this order, by a hash in which each bit depends on itself and on lower bits alone (Laine2011,
+/// with the constants of Vegdahl2021).
 #[inline(always)]
 fn scrambled_digits(digits: u32, seed: u32) -> u32 {
     let mut x = digits;
@@ -188,9 +188,10 @@ mod tests {
         assert_eq!(keys.len(), count, "two passes share a key");
     }
 
-    /// Of a pixel's samples, 16 that begin at a multiple of 16 have one of each number in each of 16 intervals, and of the first two in
-    /// each interval of the five shapes of that area; and the samples of one number, over pixels, are uniform: chi-square over 16×16
-    /// bins of each pair in 2^16 draws at a fixed seed, of which a sound generator exceeds the bound at 1 in 10⁴ seeds.
+    /// 16 of a pixel's samples from a multiple of 16 on have one of each number in each of 16 intervals, and one pair of the
+    /// first two numbers in each box of area 1/16, in all five shapes; and the samples with one index are uniform over pixels:
+    /// chi-square over 16×16 bins of each pair in 2^16 draws at a fixed seed, of which a sound generator exceeds the bound at 1
+    /// in 10⁴ seeds.
     #[test]
     fn samples_of_a_pixel_are_spread() {
         let key = pass_key(3, 0, Pass::Host);

@@ -4,7 +4,7 @@ use super::pixel::Pixel;
 use super::random::{Counter, Key, random_uniform, stratified_uniform};
 use crate::each::EachEntry;
 
-/// First block of a path's walk; block 0 is the film position. The numbers of both are spread over the samples of a pixel.
+/// First block of a path's walk; block 0 is the film position. The numbers of both are stratified over the samples of a pixel.
 pub const WALK: u32 = 1;
 /// First block of the draws that only an adjoint makes.
 pub const ADJOINT: u32 = 1 << 30;
@@ -18,13 +18,13 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Those of its path.
+    /// The random numbers of the sample's path.
     #[inline(always)]
     pub fn walk(&self) -> Sampler {
         self.begin(WALK)
     }
 
-    /// Those that only the path's adjoint draws.
+    /// The random numbers that only the path's adjoint draws.
     #[inline(always)]
     pub fn adjoint(&self) -> Sampler {
         self.begin(ADJOINT)
@@ -63,7 +63,7 @@ impl Sampler {
         }
     }
 
-    /// This sequence, of which every block is used up, when so many further numbers are drawn.
+    /// This sequence, which must be at the end of a block of four, after `drawn` further numbers.
     #[inline]
     pub fn after(&self, drawn: u32) -> Self {
         let mut sampler = *self;
@@ -74,7 +74,7 @@ impl Sampler {
         sampler
     }
 
-    /// How many numbers have been drawn since `start`, of which every block was used up.
+    /// How many numbers have been drawn since `start`, which must have been at the end of a block.
     #[inline]
     pub fn drawn_since(&self, start: &Self) -> u32 {
         let blocks = self.counter.block.wrapping_sub(start.counter.block);
@@ -99,13 +99,13 @@ impl Sampler {
 }
 
 /// The first block of a walk.
-// Not inlined: it is drawn once a path, and draws stand in many places.
+// Not inlined: it is called once a path, but [`Sampler::draw`] is inlined in many places.
 #[inline(never)]
 fn first_of_walk(key: Key, counter: Counter) -> [f32; 4] {
     stratified_uniform(key, counter)
 }
 
-/// A block of each of several paths, whose sensor, pixel and sample are those of `counters`.
+/// A block of four random numbers for each of several paths, given by their sensors, pixels and samples.
 #[inline(always)]
 pub fn blocks_of<const LANES: usize>(
     key: Key,
@@ -144,7 +144,7 @@ pub fn blocks_of<const LANES: usize>(
     values
 }
 
-/// The sequences of several paths of one pass, side by side.
+/// The sequences of several paths of one pass, one in each lane of a vector.
 #[derive(Debug, Clone, Copy)]
 pub struct Samplers<const LANES: usize> {
     key: Key,
@@ -203,13 +203,13 @@ impl<const LANES: usize> Samplers<LANES> {
         }
     }
 
-    /// The next four numbers of each lane, which are not taken yet. Lanes are at different places of their blocks of four, so
-    /// that nearly every number drawn alone begins a block in some lane, and all lanes compute one.
+    /// The next four numbers of each lane, without taking them. Lanes are at different places in their blocks of four: of
+    /// single draws, nearly every one would begin a new block in some lane, and all lanes would compute one.
     #[inline(always)]
     pub fn look_ahead(&self) -> Ahead<LANES> {
         let next = blocks_of(self.key, &self.counters, &self.counters[3]);
-        // The numbers of both blocks, moved down by as many as are used, bit by bit, in loops over lanes: a loop over numbers
-        // would become a lookup in memory, lane by lane.
+        // The numbers of both blocks, moved down by `used` places, a bit of `used` at a time, in loops over lanes: indexing by
+        // `used` would become a memory lookup in each lane.
         let [a, b, c, d] = self.values;
         let both = [a, b, c, d, next[0], next[1], next[2]];
         let mut by_one = [[0.0; LANES]; 6];
@@ -305,14 +305,15 @@ pub fn exponential(u: f32) -> f32 {
 /// The smallest result of [`exponential`]: positive, because 0 over an extinction of 0 is not a number.
 const LEAST: f32 = 1.0 / 33_554_432.0;
 
-/// More quarters of a circle than an angle ever has.
+/// Upper limit of an angle in quarter turns, above all that occur.
 const MOST_QUADRANTS: f32 = 1_048_576.0;
 
 /// The point of the unit circle at angle 2 π u, cosine and sine, by polynomials on an eighth of the circle.
 #[inline(always)]
 #[allow(clippy::manual_clamp, reason = "a clamp would let through what is not a number")]
 pub fn circle(u: f32) -> [f32; 2] {
-    // A conversion truncates, and nothing is below zero. One that need not look at its range is an instruction of vectors.
+    // The conversion truncates, which rounds down as no number is negative. Without a check of the range it is a vector
+    // instruction.
     let from_corner = (u * 4.0 + 0.5).max(0.0).min(MOST_QUADRANTS);
     // SAFETY: the limits are far within the range of an i32, and what is not a number has become one of them.
     let quadrant = unsafe { from_corner.to_int_unchecked::<i32>() };
@@ -320,8 +321,8 @@ pub fn circle(u: f32) -> [f32; 2] {
     let x2 = x * x;
     let sine = x * (1.0 + x2 * (-1.0 / 6.0 + x2 * (1.0 / 120.0 + x2 * (-1.0 / 5040.0))));
     let cosine = 1.0 + x2 * (-0.5 + x2 * (1.0 / 24.0 + x2 * (-1.0 / 720.0 + x2 * (1.0 / 40320.0))));
-    // Swap the two in odd quadrants and set their signs by bits: quadrants are random, and branches would be guessed
-    // wrongly three times in four.
+    // Swap the two in odd quadrants and set their signs by bits: quadrants are random, and branches would be mispredicted three
+    // times in four.
     let quadrant = quadrant as u32;
     let (cosine, sine) = (cosine.to_bits(), sine.to_bits());
     let swap = (cosine ^ sine) & (quadrant & 1).wrapping_neg();
@@ -334,7 +335,7 @@ pub fn circle(u: f32) -> [f32; 2] {
 /// Two unit vectors perpendicular to the unit vector `n` and to each other (Duff2017).
 #[inline(always)]
 pub fn frame(n: [f32; 3]) -> ([f32; 3], [f32; 3]) {
-    // Minus one below zero, without a branch on what is random.
+    // -1 for negative n[2], else 1, without a branch, which random normals would mispredict.
     let sign = f32::from_bits(1f32.to_bits() | u32::from(n[2] < 0.0) << 31);
     let a = -1.0 / (sign + n[2]);
     let b = n[0] * n[1] * a;
@@ -408,7 +409,7 @@ mod tests {
         };
         let mut alone: [Sampler; LANES] = std::array::from_fn(sampler);
         let mut together = Samplers::<LANES>::none();
-        // Lanes at all places of their blocks; a fresh one has used all of the block before its first.
+        // Lanes at all places of their blocks; a fresh sampler is at the end of the block before its first.
         for (lane, sampler) in alone.iter_mut().enumerate() {
             for _ in 0..lane {
                 sampler.draw();

@@ -1,4 +1,4 @@
-//! Rays of the sensors that are no pinholes: thin lenses, parallel rays, and areas that light falls on.
+//! Rays of all sensors but pinholes: thin lenses, orthographic and distant sensors (parallel rays), and irradiance meters.
 
 use super::camera::{Ray, camera_ray, normalize, transform_point, transform_vector};
 use super::sampler::{along, around, circle, dot};
@@ -8,8 +8,8 @@ use crate::resident::layout::{NONE, SensorRecord, area, sensor};
 /// The length of rays that nothing bounds.
 pub const RAY_LENGTH: f32 = 1e30;
 
-/// How far from an area its rays begin, as a share of the distance from the origin, or of one where that is less: rounding
-/// must not hide the area behind itself.
+/// Distance from an area to the origins of its rays, as a share of the point's largest coordinate, or of one if that is less:
+/// rounding must not put an origin behind the area.
 const CLEARANCE: f32 = 1e-5;
 
 /// A point of a sensor's area, and the unit normal there.
@@ -19,7 +19,8 @@ pub struct AreaPoint {
     pub normal: [f32; 3],
 }
 
-/// The weight of all samples of a sensor: irradiance is π times the mean radiance around the normal.
+/// The weight of every sample of a sensor: π for irradiance meters, as irradiance is π times the mean of cosine-distributed
+/// radiance; else one.
 #[inline(always)]
 pub fn sensor_weight(record: &SensorRecord) -> f32 {
     if record.kind == sensor::IRRADIANCEMETER {
@@ -29,7 +30,7 @@ pub fn sensor_weight(record: &SensorRecord) -> f32 {
     }
 }
 
-/// The ray through the film position (`x`, `y`), with the uniform numbers `u`. None where a lens has no inverse.
+/// The ray through the film position (`x`, `y`), with the uniform numbers `u`. None where a lens distortion has no inverse.
 #[inline(never)]
 pub fn sensor_ray(record: &SensorRecord, x: f32, y: f32, u: [f32; 4]) -> Option<Ray> {
     match record.kind {
@@ -65,7 +66,7 @@ fn forward(record: &SensorRecord) -> [f32; 3] {
     normalize(transform_vector(&record.to_world, [0.0, 0.0, 1.0]))
 }
 
-/// The ray of a thin lens through the place in focus of the pinhole's `ray`.
+/// The ray from a uniform point of a thin lens through the point where the pinhole's `ray` crosses the plane in focus.
 #[inline(always)]
 fn thinlens_ray(record: &SensorRecord, ray: &Ray, u: f32, v: f32) -> Ray {
     let focus = along(

@@ -5,8 +5,8 @@ use crate::each::EachEntry;
 use crate::resident::layout::{Rows, SensorRecord, distortion};
 use crate::transport::number::Number;
 
-/// Derivatives by a ray: its origin, its unit direction, of which only the part across it means anything, and the clip
-/// distance where its samples begin.
+/// Derivatives by a ray: by its origin, by its unit direction (only the component perpendicular to it has a meaning), and by
+/// the clip distance where its samples begin.
 #[derive(Debug, Clone, Copy)]
 pub struct ByRay<N> {
     pub origin: [N; 3],
@@ -17,7 +17,7 @@ pub struct ByRay<N> {
 /// The axes of a camera, column by column.
 pub type Axes<N> = [[N; 3]; 3];
 
-/// The axes of a camera of which a record tells.
+/// The axes of a camera from its record's `to_world`.
 #[inline(always)]
 pub fn camera_axes<N: Number>(to_world: &Rows) -> Axes<N> {
     [0, 1, 2].each(|column| [0, 1, 2].each(|row| N::lift(to_world[row][column])))
@@ -29,8 +29,8 @@ pub fn along_axes<N: Number>(axes: &Axes<N>, v: [N; 3]) -> [N; 3] {
     axes.each(|a| a[0] * v[0] + a[1] * v[1] + a[2] * v[2])
 }
 
-/// The unit direction in a camera's frame of a direction of the world: axes are at right angles but for rounding, which this
-/// undoes.
+/// A direction of the world as a unit vector in a camera's frame, by the inverse of the axes, since these are orthogonal only
+/// up to rounding.
 #[inline(always)]
 pub fn seen_from<N: Number>([a, b, c]: &Axes<N>, d: [N; 3]) -> [N; 3] {
     let cross = |x: &[N; 3], y: &[N; 3]| {
@@ -53,9 +53,9 @@ pub fn seen_from<N: Number>([a, b, c]: &Axes<N>, d: [N; 3]) -> [N; 3] {
 pub struct LensAt<N> {
     /// Where the point is seen, in focal lengths.
     pub distorted: [N; 2],
-    /// Derivatives of that, row by row.
+    /// The Jacobian of `distorted` by (u, v), row by row.
     pub jacobian: [[N; 2]; 2],
-    /// Derivative by the first radial coefficient.
+    /// Derivative of `distorted` by the first radial coefficient.
     pub by_radial: [N; 2],
 }
 
@@ -122,8 +122,8 @@ fn fisheye_at<N: Number>(d: &[N; 8], [u, v]: [N; 2], r2: N) -> LensAt<N> {
     }
 }
 
-/// The angle whose sine and cosine are in this proportion, between 0 and π: the angle of the values, and Newton's steps,
-/// which know its derivatives.
+/// The angle whose sine and cosine are in this proportion, between 0 and π: `atan2` of the values, then three Newton steps,
+/// which add the derivatives.
 #[inline(always)]
 pub fn angle<N: Number>(sine: N, cosine: N) -> N {
     let length = (sine * sine + cosine * cosine).sqrt();
@@ -134,8 +134,8 @@ pub fn angle<N: Number>(sine: N, cosine: N) -> N {
     angle
 }
 
-/// Derivatives by a view of what depends on one ray: torque, force, logarithm of the focal lengths, first radial coefficient.
-/// `direction` is the ray's, `axes` and `lens` those of its camera as it stands.
+/// The derivatives by a camera that one of its rays sends: torque (3), force (3), logarithm of the focal lengths, first radial
+/// coefficient. `direction` is the ray's; `axes` and `lens` are those of the camera at present.
 #[inline(always)]
 pub fn view_adjoint<N: Number>(
     record: &SensorRecord,
@@ -158,7 +158,7 @@ pub fn view_adjoint<N: Number>(
     let lens = lens_at(record.distortion_model, lens, point);
     let [[a, b], [c, d]] = lens.jacobian;
     let determinant = a * d - b * c;
-    // The transposed inverse of the Jacobian: what the seen place does to the point.
+    // The transposed inverse of the Jacobian: from the derivative by the point to that by its place on the film.
     let by_seen = [
         (d * by_point[0] - c * by_point[1]) / determinant,
         (a * by_point[1] - b * by_point[0]) / determinant,

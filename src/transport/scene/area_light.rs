@@ -56,7 +56,7 @@ pub struct Place {
     pub point: SurfacePoint,
     /// On the side that shines.
     pub normal: [f32; 3],
-    /// One over its area pdf, and the same to the rounding of [`area_pdf`].
+    /// One over the pdf by area, and (`by_area`) the same as [`area_pdf`] rounds it, so that the pdfs of both agree.
     pub area: f32,
     by_area: f32,
 }
@@ -76,7 +76,7 @@ pub fn sample_place(scene: &SceneView, record: &LightRecord, u: [f32; 2], sample
 #[inline]
 fn sample_uniform(record: &LightRecord, shape: &SurfaceRecord, u: [f32; 2]) -> Place {
     let uv = match shape.kind {
-        // Shares of the area as shares of u and v.
+        // Inverts the cumulated area as a function of the radius or of the polar angle.
         surface::DISK => [u[0].sqrt(), u[1]],
         surface::SPHERE => [u[0], (1.0 - 2.0 * u[1]).acos() / PI],
         _ => u,
@@ -122,7 +122,7 @@ fn at_uv(kind: u32, uv: [f32; 2]) -> ([f32; 3], [f32; 3]) {
     }
 }
 
-/// The same of a rectangle.
+/// [`at_uv`] of a rectangle.
 #[inline(always)]
 fn on_rectangle(uv: [f32; 2]) -> ([f32; 3], [f32; 3]) {
     ([2.0 * uv[0] - 1.0, 2.0 * uv[1] - 1.0, 0.0], [0.0, 0.0, 1.0])
@@ -201,7 +201,7 @@ fn sample_emissive_triangle(scene: &SceneView, record: &LightRecord, share: f32,
     let (to_b, to_c) = (1.0 - root, root * u[1]);
     let [au, av, bu, bv] = shining.uv_ab;
     let [cu, cv] = shining.uv_c;
-    // Records of a light that shines backwards name the corners the other way round.
+    // The records of a light with flipped normals list b and c in reverse order.
     let side = scene.surfaces[record.surface as usize].side;
     Place {
         point: SurfacePoint {
@@ -228,9 +228,9 @@ fn sphere_of(record: &LightRecord) -> ([f32; 3], f32) {
     )
 }
 
-/// The squared distance from its centre up to which a point counts as one of the sphere's own, from which it is not drawn: the cone of
-/// such a point is half of all directions, in which lies the sphere's inside, that does not shine. Rays leave a surface from
-/// a point that is off it by rounding.
+/// The squared distance from the centre up to which a point counts as on the sphere itself, from where the sphere is
+/// not sampled: its cone there is half of all directions, which point into the sphere, whose inside does not shine. The
+/// margin allows for the rounding of points on the sphere.
 #[inline(always)]
 fn own_square(center: [f32; 3], radius: f32) -> f32 {
     let extent = radius + center[0].abs() + center[1].abs() + center[2].abs();

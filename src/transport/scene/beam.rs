@@ -20,14 +20,14 @@ pub type Axes<N> = [[N; 3]; 2];
 /// A light's intensity in one direction, to first order in the coordinates of that direction in the light's frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Beam {
-    /// The share of the light that is sent there, but for a constant, and its derivatives.
+    /// The intensity in that direction up to a constant factor, without the picture, and its derivatives by the coordinates.
     share: f32,
     slopes: [f32; 3],
-    /// The picture that is thrown there.
+    /// The picture that the light projects.
     picture: Option<Picture>,
 }
 
-/// What a light throws in one direction.
+/// The point of a light's projected picture in one direction.
 #[derive(Debug, Clone, Copy)]
 struct Picture {
     texture: u32,
@@ -36,7 +36,7 @@ struct Picture {
     slopes: [[f32; 3]; 2],
 }
 
-/// The axes of a light where it stands: of a point any two, of one with a picture those of the picture.
+/// The axes of a light at its recorded place: any two for a point light, else the picture's x axis and the beam's axis.
 pub fn axes(record: &LightRecord) -> Axes<f32> {
     let axis = match record.kind {
         light::POINT => return [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
@@ -86,8 +86,8 @@ impl Beam {
         beam
     }
 
-    /// What is sent along `-to` where the axes have become `now`, over what was sent while they and `to` were as `then`
-    /// has them: to first order in the direction, times the share.
+    /// The intensity along `-to` for the axes and `to` of `now`, over that for those of `then`: share times picture,
+    /// each to first order in the direction's coordinates.
     pub fn factor<N: Number, F: Fields<N>>(
         &self,
         scene: &SceneView,
@@ -112,7 +112,7 @@ impl Beam {
         factor
     }
 
-    /// The derivatives by `to` and by the axes, from `d` by the logarithm of what is sent.
+    /// The derivatives by `to` and by the axes, from `d` by the logarithm of the intensity.
     pub fn adjoint<N: Number, F: Fields<N>>(
         &self,
         scene: &SceneView,
@@ -142,7 +142,7 @@ impl Beam {
 }
 
 impl Picture {
-    /// Its value and the derivatives of that by both texture coordinates.
+    /// The picture's value, and its derivatives by both texture coordinates.
     fn look<N: Number, F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> (Rgb<N>, [Rgb<N>; 2]) {
         let record = &scene.textures[self.texture as usize];
         let at = texture_stencil(record, self.uv);
@@ -153,7 +153,7 @@ impl Picture {
     }
 }
 
-/// The coordinates of the direction against `to` along a light's axes.
+/// The coordinates of the unit vector along `-to` in a light's frame.
 fn coordinates<N: Number>([s, n]: Axes<N>, to: [N; 3]) -> [N; 3] {
     let from = direction(to).each(|x| -x);
     [inner(s, from), inner(outer(n, s), from), inner(n, from)]

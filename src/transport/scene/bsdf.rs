@@ -34,8 +34,8 @@ use diffuse::{diffuse_adjoint, diffuse_eval, diffuse_pdf, diffuse_sample};
 use leaf::{Model, Values};
 use local::{Lobe, LobeSample, lift, torque};
 
-/// The share of samples that choose among leaves regardless of their weights, where weights may change: the derivative
-/// by a weight of zero is that of samples of the leaf.
+/// The share of samples that choose among leaves regardless of their weights, where weights may change: without it, a
+/// leaf of weight zero is never sampled and its weight gets no derivative.
 const EXPLORED: f32 = 0.125;
 
 /// A direction sampled from a BSDF.
@@ -44,7 +44,7 @@ pub struct BsdfSample {
     pub direction: [f32; 3],
     /// The same in the local frame.
     pub wo: [f32; 3],
-    /// Pdf by solid angle; of a lobe that is not smooth its probability.
+    /// Pdf by solid angle; for a lobe that is not smooth its probability.
     pub pdf: f32,
     pub lobe: Lobe,
     /// Index on the side of the direction over that on the side that the path comes from.
@@ -59,8 +59,7 @@ pub(in crate::transport) fn textures(leaf: &LeafRecord) -> std::ops::Range<u32> 
     leaf.first_texture..leaf.first_texture + leaf.textures
 }
 
-/// The values of a leaf's textures at a point. Compiled once a number type: parameters are found by a function that is not
-/// known here.
+/// The values of a leaf's textures at a point. Compiled once per number type, since `look` is called dynamically.
 #[inline(never)]
 fn values<'b, N: Number + 'b>(
     scene: &SceneView,
@@ -80,11 +79,11 @@ pub(super) fn factors<'a>(scene: &SceneView<'a>, leaf: &LeafRecord) -> &'a [Fact
     &scene.factors[leaf.first_factor as usize..][..leaf.factors as usize]
 }
 
-/// The leaves of a side of which is asked whether they face the path; any other may be chosen. A GPU has a bit for each.
+/// Only the first so many leaves of a side are tested for facing the path; all others may be chosen. A GPU keeps a bit for each.
 const FACED: usize = 32;
 
-/// How leaves are chosen at a point: how many they are, the sum of their weights on the sampling side, and the probability that each
-/// has whatever its weight.
+/// How leaves are chosen at a point: their count, the sum of their weights on the sampling side, and the least
+/// probability of each, whatever its weight.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     count: usize,
@@ -99,7 +98,7 @@ fn choice_probability(choice: &Choice, weight: f32) -> f32 {
     choice.least + (1.0 - choice.least * choice.count as f32) * chosen
 }
 
-/// The value of a number as f32: lobes that are not smooth have no derivative by directions.
+/// The value of a number as f32, without derivatives: lobes that are not smooth have none by directions.
 #[inline(always)]
 fn narrow<N: Number>(x: N) -> f32 {
     x.value() as f32
@@ -131,7 +130,7 @@ pub struct Bsdf<'a, N, F> {
     first_sampled: Option<Model<'a, f32>>,
 }
 
-/// A BSDF with the parameters of one side of the fields, which `look` returns.
+/// A BSDF with the parameters of one side of the fields (integrand or sampling), which `look` returns.
 #[derive(Debug, Clone, Copy)]
 struct Side<'b, 'a, M, L> {
     scene: &'a SceneView<'a>,
@@ -142,7 +141,7 @@ struct Side<'b, 'a, M, L> {
 }
 
 impl<'a, M: Number + 'a, L: Fn(u32) -> &'a [M] + Copy> Side<'_, 'a, M, L> {
-    /// What `ask` says of a leaf's model.
+    /// The result of `ask` for a leaf's model, which exists already for the first leaf.
     #[inline(always)]
     fn ask<T>(&self, leaf: &LeafRecord, ask: impl Fn(&Model<M>) -> T) -> T {
         match self.first {
@@ -215,7 +214,8 @@ impl<'a, M: Number + 'a, L: Fn(u32) -> &'a [M] + Copy> Side<'_, 'a, M, L> {
         let mut sum = Rgb::zero();
         for leaf in self.leaves {
             let value = self.leaf_eval(leaf, wo);
-            // The sides of a two-sided BSDF under a normal map are leaves without factors, of which the turned normal chooses one.
+            // Both sides of a two-sided BSDF under a normal map are leaves without factors; the turned normal chooses
+            // one of them.
             sum += match leaf.factors {
                 0 => value,
                 _ => value * Rgb::splat(self.leaf_weight(leaf)),
@@ -224,7 +224,7 @@ impl<'a, M: Number + 'a, L: Fn(u32) -> &'a [M] + Copy> Side<'_, 'a, M, L> {
         sum
     }
 
-    /// What a sample multiplies the path's throughput by: the value of its lobe over its pdf or probability.
+    /// The factor of a sample on the path's throughput: the value of its lobe over its pdf or probability.
     #[inline]
     fn weight(&self, sample: &BsdfSample) -> Rgb<M> {
         let leaf = &self.leaves[sample.leaf];
@@ -241,7 +241,8 @@ impl<'a, M: Number + 'a, L: Fn(u32) -> &'a [M] + Copy> Side<'_, 'a, M, L> {
 }
 
 impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
-    /// Whether a leaf may be chosen: of those of both sides under a relief, the one that it turns to the path.
+    /// Whether a leaf may be chosen: of a two-sided BSDF's leaves under a relief, those of the side that its normal
+    /// turns to the path.
     #[inline]
     fn may_be_chosen(&self, number: usize, leaf: &LeafRecord) -> bool {
         number >= FACED
@@ -398,7 +399,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         bsdf
     }
 
-    /// With the parameters that are differentiated.
+    /// The BSDF with the integrand's parameters, which are differentiated.
     #[inline(always)]
     fn integrand(&self) -> Side<'_, 'a, N, impl Fn(u32) -> &'a [N] + Copy + use<'a, N, F>> {
         let fields = self.fields;
@@ -411,7 +412,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         }
     }
 
-    /// With the parameters that decisions look at.
+    /// The BSDF with the sampling side's parameters, from which directions and pdfs follow.
     #[inline(always)]
     fn sampling(&self) -> Side<'_, 'a, f32, impl Fn(u32) -> &'a [f32] + Copy + use<'a, N, F>> {
         let fields = self.fields;
@@ -425,7 +426,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
     }
 
     /// The value for light from `outgoing`, over the smooth lobes, and the pdf with which [`Self::sample`] draws that
-    /// direction; None where no leaf sends light there. A value of zero, as of a black texture, is no None.
+    /// direction; None where that pdf is zero. A black texture has the value zero, not None.
     #[inline]
     pub fn eval(&self, outgoing: [f32; 3]) -> Option<(Rgb<N>, f32)> {
         let wo = self.at.to_local(outgoing);
@@ -454,13 +455,13 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         })
     }
 
-    /// What a sample multiplies the path's throughput by: the value of its lobe over its pdf or probability.
+    /// The factor of a sample on the path's throughput: the value of its lobe over its pdf or probability.
     #[inline]
     pub fn weight(&self, sample: &BsdfSample) -> Rgb<N> {
         self.integrand().weight(sample)
     }
 
-    /// The same on the sampling side.
+    /// [`Self::weight`] on the sampling side.
     #[inline]
     pub fn sampled_weight(&self, sample: &BsdfSample) -> [f32; 3] {
         self.sampling().weight(sample).0
@@ -535,8 +536,8 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         Some(seen.map_or(Rgb::zero(), |seen| diffuse_adjoint(seen.wo, d)))
     }
 
-    /// The adjoint of [`Self::weight`], with pdfs and probabilities detached. `lit` is what [`Self::plain_slope`] has said of a light
-    /// that was drawn at the same point, or zero: both go to the same texels, which are visited once.
+    /// The adjoint of [`Self::weight`], with pdfs and probabilities detached. `lit` is the [`Self::plain_slope`] for the light
+    /// that was sampled at the same point, or zero: both derivatives go to the same texels, which are visited once.
     #[inline]
     pub fn sample_adjoint<S: Sink<N>>(&self, sample: &BsdfSample, d: Rgb<N>, lit: Rgb<N>, sink: &mut S) {
         let leaf = &self.leaves[sample.leaf];
@@ -560,7 +561,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         let (scene, side) = (self.scene, self.integrand());
         let all = factors(scene, leaf);
         for (i, factor) in all.iter().enumerate() {
-            // The product of the other factors: one of them may be zero.
+            // By the product of the other factors, not by weight / factor, since a factor may be zero.
             let mut slope = if factor.complement == 1 { -d } else { d };
             for (_, other) in all.iter().enumerate().filter(|(j, _)| *j != i) {
                 slope *= side.factor_value(other);
@@ -578,7 +579,7 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         self.leaves.iter().filter(passes)
     }
 
-    /// The lobe of what passes straight through, and its local direction.
+    /// The lobe of light that passes straight through, and its local direction.
     #[inline(always)]
     fn straight(&self) -> (Lobe, [f32; 3]) {
         (Lobe::Null, self.at.wi.each(|x| -x))
@@ -604,7 +605,8 @@ impl<'a, N: Number + 'a, F: Fields<N>> Bsdf<'a, N, F> {
         }
     }
 
-    /// Whether the surface takes no part in what comes: a single diffuse leaf that is black and stays so.
+    /// Whether the surface neither scatters light nor has derivatives: no leaf, or a single black diffuse leaf that,
+    /// where `replayed`, no run may change.
     #[inline]
     pub fn is_black(&self, replayed: bool) -> bool {
         match self.leaves {

@@ -124,9 +124,9 @@ impl Ray {
     }
 }
 
-/// The surfaces of a BVH that are no triangles.
+/// The surfaces of a BVH other than triangles.
 pub trait Surfaces {
-    /// Whether they are tested; else they are passed over, by who has tested them before.
+    /// Whether the traversal tests them; false where the caller has tested them before.
     const ASKED: bool;
 
     /// The distance of the first hit between 0 and `t_max` with a surface, and a part number that [`Target::Surface`] stores.
@@ -175,13 +175,13 @@ pub fn is_blocked(bvh: &Bvh, ray: &Ray, surfaces: &impl Surfaces) -> bool {
     search::<_, true>(Level::widest(), bvh, prepared, surfaces, &Start::at_root(ray)).is_some()
 }
 
-/// [`intersect`] with triangles alone, from a place in the hierarchy on.
+/// [`intersect`] with triangles only, in the subtree that `start` names.
 #[inline]
 pub(super) fn intersect_below(bvh: &Bvh, ray: Prepared, start: &Start) -> Option<Hit> {
     search::<_, false>(Level::widest(), bvh, ray, &TrianglesAlone, start)
 }
 
-/// [`is_blocked`] by triangles alone, likewise.
+/// [`is_blocked`] by triangles only, in the subtree that `start` names.
 #[inline]
 pub(super) fn is_blocked_below(bvh: &Bvh, ray: Prepared, start: &Start) -> bool {
     search::<_, true>(Level::widest(), bvh, ray, &TrianglesAlone, start).is_some()
@@ -190,12 +190,13 @@ pub(super) fn is_blocked_below(bvh: &Bvh, ray: Prepared, start: &Start) -> bool 
 /// Where a search begins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
-    /// The child that it looks below.
+    /// The child at the root of the subtree that is searched.
     pub child: u32,
     /// The interval of the ray.
     pub t_min: f32,
     pub t_max: f32,
-    /// The number of what is known to be hit at the end of the ray; zero if nothing is.
+    /// Number of the hit that is already known at `t_max`, which a hit at the same distance replaces only if its number
+    /// is lower; zero without one.
     pub number: u32,
 }
 
@@ -210,13 +211,13 @@ impl Start {
     }
 }
 
-/// The vector that the triangles of one block are tested in where no search goes on from there.
+/// The vector type for the triangles of a single block, tested without a search of the hierarchy.
 #[cfg(target_arch = "x86_64")]
 type BlockLanes = Sse;
 #[cfg(not(target_arch = "x86_64"))]
 type BlockLanes = Plain<BLOCK>;
 
-/// [`intersect_below`] a block, where there is nothing to search.
+/// [`intersect_below`] a child that is a block: only its triangles are tested.
 #[inline(always)]
 pub(super) fn intersect_in_block(bvh: &Bvh, index: u32, ray: &Prepared, start: &Start) -> Option<Hit> {
     let mut best = Best::at(start);
@@ -267,7 +268,7 @@ pub(super) struct Prepared {
     pub backwards: [bool; 3],
     /// Permutation of the axes that puts the largest component of the direction last.
     pub axes: [usize; 3],
-    /// The origin along these.
+    /// The origin's coordinates in the order of `axes`.
     pub origin: [f32; 3],
     /// Shear along the first two of these axes, scale along the last.
     pub by: [f32; 3],
@@ -329,7 +330,7 @@ impl Prepared {
     }
 }
 
-/// The axes in their order, this one the last.
+/// The axes in cyclic order, `last` at the end.
 #[inline(always)]
 pub(super) fn axes(last: usize) -> [usize; 3] {
     [(last + 1) % 3, (last + 2) % 3, last]
@@ -386,7 +387,7 @@ where
                 // Intersect all boxes of the node; continue at the nearest child and push the others.
                 let (enter, mut met) = prepared.enter::<WIDTH, V>(&node.planes, t_min, best.t);
                 if !M::ASKED {
-                    // Of the kinds of children, surfaces and none at all have the highest bit.
+                    // The highest bit is set in the two kinds of children to skip: surfaces and empty slots.
                     met &= !V::load(bytemuck::cast_ref(&node.children)).signs();
                 }
                 if met != 0 {
@@ -484,8 +485,8 @@ fn edge<V: Lanes<BLOCK>>(p: [V; 3], q: [V; 3]) -> V {
 /// Tests the triangles of a block.
 #[inline(always)]
 fn intersect_block<V: Lanes<BLOCK>>(block: &BlockRecord, index: u32, ray: &Prepared, t_min: f32, best: &mut Best) {
-    // Sheared vertices, relative to the ray: the ray is the line x = y = 0, scaled depth is z. Not by `map` of an array, which
-    // the compiler leaves a call, without the caller's instruction set.
+    // Sheared vertices, relative to the ray: the ray is the line x = y = 0, scaled depth is z. Not by an array's `map`:
+    // the compiler leaves it a call, compiled without the caller's instruction set.
     let corner = |first: usize| {
         let along = |k: usize| V::load(&block.corners[first + ray.axes[k]]).sub(V::splat(ray.origin[k]));
         let by = |k: usize| V::splat(ray.by[k]);

@@ -1,5 +1,5 @@
-//! The coats of plastics: how much of the samples their specular lobe asks for, and what rough ones let through. They
-//! follow from the values of the plastics' parameters.
+//! The coats of plastics: the weight of their specular lobe in sampling, and the transmittance tables of rough coats.
+//! They are computed from the values of the plastics' parameters.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub const COAT_FLOATS: usize = 1 + 3 * (ENTRIES + 1);
 pub struct Coat {
     /// See [`specular_weight`].
     pub specular_weight: f32,
-    /// Of a rough one.
+    /// The transmittances of a rough coat; None for a smooth one.
     pub table: Option<Arc<TransmittanceTable>>,
 }
 
@@ -50,7 +50,7 @@ impl Bsdfs {
         coats.extend(plastics.map(|leaf| self.coat(leaf, values, old.next().and_then(|coat| coat.table))));
     }
 
-    /// The parameters that a coat follows from.
+    /// The slots of the parameters that coats are computed from.
     pub fn coat_slots(&self) -> impl Iterator<Item = u32> {
         let plastics = self.leaves.iter().filter(|leaf| is_plastic(leaf));
         plastics.flat_map(|plastic| {

@@ -6,17 +6,17 @@ use crate::each::{EachEntry, each_index};
 use crate::resident::layout::DistanceGridRecord;
 use crate::transport::rays::sampler::dot;
 
-/// Steps of a root's search: half of them bisections would narrow any bracket to its rounding.
+/// Most steps of the search for a root: bisections alone would narrow the bracket to 2⁻³² of its length.
 const ROOT_STEPS: u32 = 32;
 
-/// What is trilinear in a cell: the factors of 1, x, y, z, xy, xz, yz and xyz, with x, y and z from 0 to 1.
+/// A trilinear function in a cell: its coefficients of 1, x, y, z, xy, xz, yz and xyz, with x, y and z from 0 to 1.
 type Trilinear = [f32; 8];
 
 /// A point of the level.
 pub(super) struct LevelPoint {
     /// In the shape's own space, moved onto the level.
     pub p: [f32; 3],
-    /// There, of any length: of the cell, and for shading.
+    /// The geometric normal, that of the cell, and the shading normal; both of any length.
     pub normal: [f32; 3],
     pub shading: [f32; 3],
 }
@@ -37,7 +37,7 @@ pub(super) fn intersect_distances(
     let half = cells.each(|count| 0.5 * count as f32);
     let q = each_index(|a| o[a] * half[a] + half[a]);
     let w = each_index(|a| d[a] * half[a]);
-    // The part of the ray within the grid.
+    // Clips the ray to the grid.
     let inverse = w.each(|x| if x == 0.0 { 0.0 } else { 1.0 / x });
     let (mut t, mut end) = (0.0f32, far);
     for a in 0..3 {
@@ -55,14 +55,14 @@ pub(super) fn intersect_distances(
     if t >= end {
         return None;
     }
-    // From cell to cell, and over as many at once as are known to be empty, with the side of the level that the ray is
-    // on: neighbours round what they share in different ways, and no crossing may be lost between them.
+    // Marches from cell to cell, over all cells known to be empty at once, and carries the side of the level that the ray is on:
+    // neighbouring cells round the values on their common face differently, and no crossing may be lost there.
     let mut cell: [u32; 3] = each_index(|a| ((q[a] + t * w[a]).max(0.0) as u32).min(cells[a] - 1));
     let mut side = None;
     for _ in 0..cells[0] + cells[1] + cells[2] {
         let number = (cell[2] * cells[1] + cell[1]) * cells[0] + cell[0];
         let room = u32::from(scene.rooms[(record.first_room + number) as usize]);
-        // The cells around that are as empty.
+        // The level passes no other cell up to this many cells away.
         let reach = room.saturating_sub(1);
         let last: [u32; 3] = each_index(|a| (cell[a] + reach).min(cells[a] - 1));
         let first: [u32; 3] = each_index(|a| cell[a].saturating_sub(reach));
@@ -91,8 +91,8 @@ pub(super) fn intersect_distances(
     None
 }
 
-/// Where the ray crosses the level between two distances, counted from the first; `side` is whether it comes from where
-/// distances are positive, and is told at its beginning. Where there is `room`, the cell is far from the level.
+/// Where the ray crosses the level between the distances `begin` and `end`, counted from `begin`. `side` is whether the ray comes
+/// from positive distances; it is None in the ray's first cell, which sets it. With `room` > 0 the level does not pass the cell.
 #[inline(always)]
 fn cross_cell(
     scene: &SceneView,
@@ -116,7 +116,7 @@ fn cross_cell(
     );
     let positive = side.unwrap_or(cubic[0] >= 0.0);
     *side = Some(positive);
-    // Between its extrema a cubic crosses once at most.
+    // Between two extrema a cubic crosses zero once at most.
     let length = end - begin;
     let [first, second] = cubic_extrema(cubic);
     let mut before = 0.0;
@@ -132,7 +132,7 @@ fn cross_cell(
     None
 }
 
-/// The values at the corners of a cell, those along x first.
+/// The values at the eight corners of a cell; x is fastest.
 #[inline(always)]
 fn cell_corners(scene: &SceneView, record: &DistanceGridRecord, cell: [u32; 3]) -> [f32; 8] {
     let [nx, ny, _] = record.size;
@@ -172,7 +172,7 @@ fn trilinear_gradient(k: &Trilinear, [x, y, z]: [f32; 3]) -> [f32; 3] {
     ]
 }
 
-/// The polynomial in s, its factors in ascending order, that a cell's distance is at q + s w.
+/// A cell's distance along q + s w as a cubic in s: its coefficients in ascending order.
 #[inline(always)]
 fn along_ray(k: &Trilinear, q: [f32; 3], w: [f32; 3]) -> [f32; 4] {
     let [xy, xz, yz] = [w[0] * w[1], w[0] * w[2], w[1] * w[2]];
@@ -189,7 +189,7 @@ fn cubic_eval(c: [f32; 4], s: f32) -> f32 {
     c[0] + s * (c[1] + s * (c[2] + s * c[3]))
 }
 
-/// Where a cubic has its extrema, in ascending order; -1 for each that it has not.
+/// The places of a cubic's extrema in ascending order; -1 for each that does not exist.
 #[inline(always)]
 fn cubic_extrema(c: [f32; 4]) -> [f32; 2] {
     // 3 c₃ s² + 2 c₂ s + c₁ = 0, without cancellation.
@@ -230,7 +230,8 @@ fn cubic_root(c: [f32; 4], [mut low, mut high]: [f32; 2], positive: bool) -> f32
     s
 }
 
-/// What there is of the level near a point of a cell, for a ray in `direction` in the shape's own space.
+/// The point of the level and its normals near the point `p` of the cell `number`, where a ray along `direction` meets
+/// it; all in the shape's own space.
 #[inline(never)]
 pub(super) fn level_point(scene: &SceneView, grid: u32, number: u32, p: [f32; 3], direction: [f32; 3]) -> LevelPoint {
     let record = &scene.distance_grids[grid as usize];
@@ -241,7 +242,7 @@ pub(super) fn level_point(scene: &SceneView, grid: u32, number: u32, p: [f32; 3]
         number / cells[0] % cells[1],
         number / cells[0] / cells[1],
     ];
-    // Onto the level: a ray's distance is rounded more coarsely than its place in a cell.
+    // Moves the point onto the level: the ray's distance is rounded more coarsely than a place in a cell.
     let mut at = each_index(|a| p[a] * half[a] + half[a]);
     let k = trilinear(cell_corners(scene, record, cell));
     let within = each_index(|a| at[a] - cell[a] as f32);
@@ -251,7 +252,7 @@ pub(super) fn level_point(scene: &SceneView, grid: u32, number: u32, p: [f32; 3]
         let step = (-trilinear_value(&k, within) / steepness).clamp(-1.0, 1.0);
         at = each_index(|a| at[a] + (step * up[a]).clamp(-0.01, 0.01));
     }
-    // Where the distance has no slope any normal will do that faces the ray.
+    // Where the gradient is zero, the normal faces the ray.
     let towards = each_index(|a| -direction[a]);
     let normal = match steepness > 0.0 {
         true => each_index(|a| up[a] * half[a]),
@@ -271,8 +272,8 @@ pub(super) fn level_point(scene: &SceneView, grid: u32, number: u32, p: [f32; 3]
     }
 }
 
-/// The normals of the eight cells whose centres are around a point, each as if its cell went on to there, blended
-/// linearly: continuous where those of the cells are not.
+/// The unit normals of the eight cells whose centres surround a point, each extrapolated to it, blended with trilinear
+/// weights: continuous across cells, where a cell's own normal jumps.
 #[inline(always)]
 fn smooth_normal(
     scene: &SceneView,

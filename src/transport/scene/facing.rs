@@ -14,18 +14,18 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::dot;
 
-/// A leaf and the direction that a path comes from, in both frames.
+/// A leaf and the direction that a path comes from, in the surface's frame and in that of the leaf's model.
 #[derive(Debug, Clone, Copy)]
 pub struct Facing<'a, N> {
     leaf: &'a LeafRecord,
-    /// In the surface's frame, turned over if the relief is.
+    /// In the surface's frame, with z negated if the relief is on the back (`RELIEF_TURNED`).
     from: [N; 3],
     /// As the leaf's model sees it.
     pub wi: [N; 3],
     relief: Option<Relief<N>>,
 }
 
-/// A direction that light comes from, as a leaf sees it.
+/// A direction that light comes from, in the frame of a leaf's model.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<N> {
     pub wo: [N; 3],
@@ -33,7 +33,7 @@ pub struct Seen<N> {
     pub factor: N,
 }
 
-/// `d`, turned over if the leaf has this flag.
+/// `d`, with z negated if the leaf has this flag.
 #[inline(always)]
 pub(super) fn turned<N: Number>(leaf: &LeafRecord, flag: u32, d: [N; 3]) -> [N; 3] {
     if leaf.flags & flag != 0 { flipped(d) } else { d }
@@ -53,7 +53,7 @@ pub fn facing<'a, 'b, N: Number + 'b>(
     relieved(scene, &look, leaf, at)
 }
 
-/// The same for a leaf with a relief. Compiled once a number type, as models are.
+/// [`facing`] for a leaf with a relief (a normal map or a bump map). Compiled once per number type, as models are.
 #[inline(never)]
 fn relieved<'a, 'b, N: Number + 'b>(
     scene: &SceneView,
@@ -65,8 +65,8 @@ fn relieved<'a, 'b, N: Number + 'b>(
     facing_from(scene, look, &texture, leaf, at, lift(at.wi))
 }
 
-/// How a leaf faces a path that comes from the local direction `wi`, where this and the textures are numbers that may carry
-/// derivatives; `texture` returns the value of one. Slopes of bumps are those of the point that was met.
+/// How a leaf faces a path that comes from the local direction `wi`, where this and the textures are numbers that may
+/// carry derivatives; `texture` returns the value of one. The slopes of a bump map are those at the hit point.
 #[inline]
 pub fn facing_from<'a, 'b, N: Number + 'b>(
     scene: &SceneView,
@@ -86,7 +86,7 @@ pub fn facing_from<'a, 'b, N: Number + 'b>(
     turned_to(leaf, m, wi)
 }
 
-/// How a leaf without a relief faces what comes from `wi`.
+/// How a leaf without a relief faces a path from `wi`.
 #[inline(always)]
 fn plain<N: Number>(leaf: &LeafRecord, wi: [N; 3]) -> Facing<'_, N> {
     Facing {
@@ -97,7 +97,7 @@ fn plain<N: Number>(leaf: &LeafRecord, wi: [N; 3]) -> Facing<'_, N> {
     }
 }
 
-/// The same with the relief whose normal lies along `m`.
+/// How a leaf with a relief whose normal lies along `m` faces a path from `wi`; None where its model is that of the other side.
 #[inline]
 fn turned_to<N: Number>(leaf: &LeafRecord, m: [N; 3], wi: [N; 3]) -> Option<Facing<'_, N>> {
     let from = turned(leaf, leaf::RELIEF_TURNED, wi);
@@ -135,8 +135,7 @@ fn bumped_normal<'b, N: Number + 'b>(
 }
 
 impl<N: Number> Facing<'_, N> {
-    /// The local direction `wo` as the model sees it; None where it lies on different sides of the surface and of the
-    /// relief.
+    /// The local direction `wo` in the model's frame; None where it lies on different sides of the surface and of the relief.
     #[inline]
     pub fn see(&self, wo: [N; 3]) -> Option<Seen<N>> {
         let leaf = self.leaf;
@@ -158,13 +157,13 @@ impl<N: Number> Facing<'_, N> {
         })
     }
 
-    /// The derivatives by the vector that the relief's normal lies along: `torque` is the derivative by turning the directions that
-    /// the model sees, `by_factor` that by the share that is not shadowed of the light from `wo`. None without a relief.
+    /// The derivatives by the relief's normal before normalisation, (31d): `torque`, (31c), is the derivative by rotating both
+    /// directions in the model's frame, `by_factor` that by the unshadowed share of the light from `wo`. None without a relief.
     #[inline]
     fn normal_adjoint(&self, wo: [N; 3], torque: [N; 3], by_factor: N) -> Option<[N; 3]> {
         let leaf = self.leaf;
         let relief = self.relief.as_ref()?;
-        // A mirror image of both directions reverses rotations, but about the normal.
+        // Negating z of both directions reverses a torque's components along x and y.
         let torque = match leaf.flags & leaf::TURNED {
             0 => torque,
             _ => [-torque[0], -torque[1], torque[2]],
@@ -172,7 +171,7 @@ impl<N: Number> Facing<'_, N> {
         Some(relief.adjoint(torque, turned(leaf, leaf::RELIEF_TURNED, wo), self.shadowed(by_factor)))
     }
 
-    /// `by_factor` where the relief shadows.
+    /// `by_factor` if the relief shadows, else zero.
     #[inline]
     fn shadowed(&self, by_factor: N) -> N {
         match self.leaf.flags & leaf::SHADOWS {
@@ -181,8 +180,8 @@ impl<N: Number> Facing<'_, N> {
         }
     }
 
-    /// The derivatives by the texel of a normal map, likewise; None of a leaf that has none. `by_seen` are those by what the model
-    /// sees of both directions.
+    /// The derivatives by the texel of a normal map; None for a leaf without one. `by_seen` are those by both
+    /// directions in the model's frame, `by_factor` that by the unshadowed share of the light from `wo`.
     #[inline]
     pub fn texel_adjoint(&self, wo: [N; 3], seen: &Seen<N>, by_seen: Gradients<N>, by_factor: N) -> Option<Rgb<N>> {
         if self.leaf.flags & leaf::BUMP != 0 || self.relief.is_none() {
@@ -192,8 +191,8 @@ impl<N: Number> Facing<'_, N> {
         by_normal.map(|by_normal| Rgb(by_normal) * 2.0)
     }
 
-    /// The derivatives by the local direction that the path comes from and by `wo`, from those by what the model sees of them and by
-    /// the share that is not shadowed.
+    /// The derivatives by the local direction that the path comes from and by `wo`, from those by both in the model's
+    /// frame (`by_seen`) and by the unshadowed share (`by_factor`).
     #[inline]
     pub fn directions_adjoint(&self, wo: [N; 3], by_seen: Gradients<N>, by_factor: N) -> Gradients<N> {
         let leaf = self.leaf;
@@ -210,8 +209,8 @@ impl<N: Number> Facing<'_, N> {
         })
     }
 
-    /// Sends the derivatives by the relief's texels. `torque` is the derivative by turning the directions that the model
-    /// sees, `by_factor` that by the share that is not shadowed of the light from `wo`.
+    /// Sends the derivatives by the relief's texels. `torque`, (31c), is the derivative by rotating both directions in
+    /// the model's frame, `by_factor` that by the unshadowed share of the light from `wo`.
     #[inline(never)]
     pub fn adjoint<S: Sink<N>>(
         &self,
@@ -238,8 +237,8 @@ impl<N: Number> Facing<'_, N> {
 }
 
 impl Facing<'_, f32> {
-    /// A direction as the model sees it in the surface's local frame; None where it lies on different sides of the surface
-    /// and of the relief.
+    /// Transforms a direction from the model's frame to the surface's; None where it lies on different sides of the
+    /// surface and of the relief.
     #[inline]
     pub fn leave(&self, direction: [f32; 3]) -> Option<[f32; 3]> {
         let leaf = self.leaf;
@@ -251,7 +250,7 @@ impl Facing<'_, f32> {
         agree(seen[2], to[2]).then(|| turned(leaf, leaf::RELIEF_TURNED, to))
     }
 
-    /// Whether a path may go straight on.
+    /// Whether a path may pass straight through: `wi` is on the same side of the relief and of the surface.
     #[inline]
     pub fn passes(&self) -> bool {
         self.relief
@@ -259,19 +258,19 @@ impl Facing<'_, f32> {
     }
 }
 
-/// Whether cosines with the relief's and with the surface's normal are of one sign.
+/// Whether a direction's cosines with the relief's and the surface's normals have the same sign.
 #[inline(always)]
 fn agree<N: Number>(seen: N, cosine: N) -> bool {
     (seen * cosine).above(0.0)
 }
 
-/// How a height over the texture's coordinates turns the normal: the tangents' derivatives in the surface's local frame,
-/// the first of which lies along x.
+/// How a height as a function of texture coordinates turns the normal: the tangents ∂p/∂u and ∂p/∂v in the surface's
+/// local frame, whose x axis is along the first.
 #[derive(Debug, Clone, Copy)]
 struct Bump {
     /// ∂p/∂u along x; ∂p/∂v along x and along y.
     along: [f32; 3],
-    /// On the heights.
+    /// The factor on the heights.
     scale: f32,
 }
 
@@ -280,7 +279,7 @@ impl Bump {
     fn new(scene: &SceneView, leaf: &LeafRecord, at: &Interaction) -> Self {
         let [du, dv] = derivatives(scene, &at.hit);
         let along = [dot(at.s, du), dot(at.s, dv), dot(at.t, dv)];
-        // Where the tangents do not span the surface its heights have no slopes.
+        // Where ∂p/∂u and ∂p/∂v are parallel, heights have no slopes.
         if along[0] * along[2] == 0.0 {
             return Self {
                 along: [1.0, 0.0, 1.0],
@@ -302,7 +301,7 @@ impl Bump {
         [-u * c * side, (u * b - v * a) * side, a * c * side]
     }
 
-    /// The sign that turns the vector to the surface's own normal.
+    /// The sign that puts the vector on the side of the surface's own normal.
     #[inline]
     fn side(&self) -> f32 {
         if self.along[0] * self.along[2] < 0.0 { -1.0 } else { 1.0 }

@@ -1,5 +1,5 @@
-//! How far a point that a path meets slides along the path's ray when its surface moves, in place of following it
-//! (docs/method.md, section 21).
+//! The share λ by which a hit point stays on the path's ray when its surface moves, in place of following the surface
+//! (docs/method.md, section 21, (51a)).
 
 use super::bsdf::local::inner;
 use super::interaction::Interaction;
@@ -15,17 +15,16 @@ use crate::transport::number::Number;
 use crate::transport::rays::camera::transform_point;
 use crate::transport::rays::sampler::dot;
 
-/// The square of the distance from the middle, in that of the border, from which on points slide less.
+/// Squared distance from the middle over that of the border (q in section 21) beyond which λ falls.
 const MIDDLE: f32 = 0.25;
-/// The cosine of the angle to the normal below which points slide less.
+/// The cosine |n · ω| below which λ falls.
 const LEAST_COSINE: f32 = 0.25;
 
-/// Points slide on surfaces that are at least this many times as large as what a lobe covers: what is smaller changes more
-/// along a ray than the lobe does.
+/// λ is zero on surfaces smaller than this many times a lobe's footprint (width times distance): along the ray, they
+/// would change the integrand more than the lobe does.
 const LARGE: f32 = 2.0;
 
-/// The share of the way along the ray that a point goes, and the derivative of that by moving the point over its
-/// surface.
+/// The share λ of the way along the ray that a point goes, and its gradient by moving the point over its surface.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Glide {
     pub share: f32,
@@ -33,21 +32,21 @@ pub struct Glide {
 }
 
 impl Glide {
-    /// All of the way, as where a camera looks.
+    /// λ = 1: the point stays on the ray, as every point that the camera sees.
     pub const WHOLE: Self = Self {
         share: 1.0,
         slope: [0.0; 3],
     };
 }
 
-/// A step from zero to one between zero and one, and its derivative.
+/// The smooth step 3x² − 2x³ of x clamped to [0, 1], and its derivative.
 #[inline]
 fn step_slope(x: f32) -> [f32; 2] {
     let x = x.clamp(0.0, 1.0);
     [x * x * (3.0 - 2.0 * x), 6.0 * x * (1.0 - x)]
 }
 
-/// By what angle, about, directions change that a BSDF scatters to: the least roughness of its leaves.
+/// The angular width of a BSDF's lobe, roughly, in radians: the least roughness of its leaves, one if all are diffuse or smooth.
 #[inline]
 pub fn width<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Interaction) -> f32 {
     let value = |leaf: &LeafRecord, number: u32| {
@@ -67,27 +66,27 @@ pub fn width<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, at: &Intera
     at.leaves(scene).iter().map(of_leaf).fold(1.0, f32::min)
 }
 
-/// How far the point slides that a ray along `ray` meets which was scattered at `origin`, by a lobe of this width; None if
-/// it follows its surface.
+/// λ at the hit of a ray along `ray` that a lobe of this width scattered at `origin`; None where λ is zero and the
+/// point follows its surface.
 #[inline(never)]
 pub fn glide(scene: &SceneView, origin: [f32; 3], width: f32, hit: &Hit, ray: [f32; 3]) -> Option<Glide> {
     let Track { rows, middle, size } = scene.motions.get(hit.surface as usize)?.as_ref()?.track?;
-    // What a lobe covers at this distance.
+    // Compares the surface with the lobe's footprint at this distance.
     let way = minus(middle, origin);
     if size <= 0.0 || size < LARGE * width * dot(way, way).sqrt() {
         return None;
     }
-    // The square of the distance from the middle, and its derivative.
+    // q, the squared distance from the middle over that of the border, and its derivative.
     let mut at = transform_point(&rows, hit.point.p);
     if rows[2] != [0.0; 4] {
-        // Of a box the coordinate across the face.
+        // On a box, leave out the coordinate perpendicular to the face.
         let across = (0..3).fold(0, |best, k| if at[k].abs() > at[best].abs() { k } else { best });
         at[across] = 0.0;
     }
     let square = dot(at, at);
     let outwards = [0, 1, 2].each(|a| 2.0 * (at[0] * rows[0][a] + at[1] * rows[1][a] + at[2] * rows[2][a]));
     let [border, fall] = step_slope((1.0 - square) / (1.0 - MIDDLE));
-    // The cosine, and its derivative: the ray turns about where it comes from, and the normal of what is curved turns.
+    // The cosine, and its derivative: the ray turns about its origin, and on a curved surface the normal turns.
     let cosine = dot(hit.normal, ray);
     let mut turning = [0.0; 3];
     let kind = scene.surfaces[hit.surface as usize].kind;

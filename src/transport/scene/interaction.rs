@@ -18,7 +18,7 @@ pub struct Interaction {
     /// The other two axes of the local frame.
     pub s: [f32; 3],
     pub t: [f32; 3],
-    /// Whether the path comes from the side that the geometric normal points to: what media count by.
+    /// Whether the path comes from the side that the geometric normal points to, which decides the medium.
     pub outside: bool,
     /// The surface's BSDF.
     pub bsdf: u32,
@@ -26,8 +26,7 @@ pub struct Interaction {
     pub smooth: bool,
 }
 
-/// The medium behind a surface that is crossed in `direction` out of `medium`, which remains where the surface bounds
-/// none.
+/// The medium behind a surface that is crossed in `direction` out of `medium`; `medium` itself if the surface bounds none.
 #[inline]
 pub fn medium_beyond(scene: &SceneView, hit: &Hit, direction: [f32; 3], medium: u32) -> u32 {
     let record = &scene.surfaces[hit.surface as usize];
@@ -76,7 +75,7 @@ impl Interaction {
         if self.wi[2] > 0.0 { record.front } else { record.back }
     }
 
-    /// The leaves on the side that the path comes from, which the shading normal tells.
+    /// The leaves on the side of the shading normal that the path comes from.
     #[inline(always)]
     pub fn leaves<'a>(&self, scene: &SceneView<'a>) -> &'a [LeafRecord] {
         let [first, count] = self.side(scene);

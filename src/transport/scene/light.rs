@@ -31,7 +31,7 @@ pub struct Drawn {
     pub pdf: f32,
     /// Where the light's texture is looked up.
     pub point: SurfacePoint,
-    /// The normal there, of an area light.
+    /// The normal at `point` on an area light.
     pub normal: [f32; 3],
 }
 
@@ -349,7 +349,7 @@ pub fn light_value<N: Number, F: Fields<N>>(
     light_color(fields, record) * texture_eval(fields.integrand(at.slot), &at)
 }
 
-/// The adjoint of [`light_value`]: `d` are the derivatives by it.
+/// The adjoint of [`light_value`]: `d` is the derivative by that value.
 #[inline]
 pub fn light_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
@@ -374,7 +374,7 @@ pub fn light_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     }
 }
 
-/// What a light's texture is multiplied by: its colour, the scale of a projector, or one.
+/// The factor on a light's texture: its colour, the scale of a projector, or one.
 #[inline(always)]
 pub fn light_color<N: Number, F: Fields<N>>(fields: &F, record: &LightRecord) -> Rgb<N> {
     if record.slot == NONE {

@@ -1,5 +1,5 @@
-//! The tables that directions towards an environment map, and points of textured area lights, are drawn from. They are
-//! made on the host, for both devices.
+//! Sampling tables of cumulated probabilities, for directions towards an environment map and for points of textured
+//! area lights. They are made on the host, for both devices.
 
 use super::area_light::stretch;
 use super::texture::{texture_eval, texture_stencil};
@@ -21,7 +21,7 @@ pub fn sampling_tables(scene: &SceneRecord, paths: &PathScene, values: &[&[f32]]
     tables
 }
 
-/// The parameters that sampling tables follow.
+/// The slots of the parameters that the sampling tables are made from.
 pub fn slots_of_tables(scene: &SceneRecord, paths: &PathScene) -> Vec<u32> {
     let environment = (scene.background == background::ENVMAP).then_some(paths.background);
     let drawn = paths.lights.iter().filter(|light| light.cells[0] > 0);

@@ -1,10 +1,9 @@
 //! How points of surfaces move with the parameters of their places, and the derivatives by these (docs/method.md,
 //! section 21).
 //!
-//! A drawn point follows its surface. A point that the camera sees stays on the camera's ray instead, which moves with the
-//! camera alone, so that it moves over the surface; and a point that a path meets goes a share of that way (`glide.rs`).
-//! All of it is given as a change from where the records have the point, which is exactly zero for the values that the
-//! records were made from.
+//! A drawn point follows its surface. A point that the camera sees stays on the camera's ray instead, which moves with the camera
+//! alone, so that it moves over the surface; and a point that a path meets goes a share of that way (`glide.rs`). All motions are
+//! changes from the records' points: exactly zero for the values that the records were made from.
 
 use super::bsdf::local::{inner, lift, outer};
 use super::glide::Glide;
@@ -20,7 +19,7 @@ use crate::transport::number::Number;
 /// How a point of a surface has moved.
 #[derive(Debug, Clone, Copy)]
 pub struct Moved<N> {
-    /// By how much, and what the geometric normal has become, as long as an area there has grown.
+    /// The displacement, and the area vector: along the moved geometric normal, as long as a surface element's area has grown.
     pub p: [N; 3],
     pub area: [N; 3],
     /// The changes of the shading normal, of ∂p/∂u, and of the texture coordinates.
@@ -40,7 +39,7 @@ pub struct ByMoved<N> {
 }
 
 impl<N: Number> ByMoved<N> {
-    /// None.
+    /// All derivatives zero.
     #[inline]
     pub fn zero() -> Self {
         let none = [N::lift(0.0); 3];
@@ -54,17 +53,18 @@ impl<N: Number> ByMoved<N> {
     }
 }
 
-/// A point of a surface and how it hangs there.
+/// A point of a surface that follows the surface or stays on a ray.
 #[derive(Debug, Clone, Copy)]
 pub struct Anchor {
     pub hit: Hit,
     /// ∂p/∂u.
     pub along: [f32; 3],
-    /// What sees it; none of a point that follows its surface.
+    /// The ray that it stays on; None for a point that follows its surface.
     pub seen: Option<Seen>,
 }
 
-/// A ray that holds a point: its direction, what moves it, among the motions of a scene, and how far it holds.
+/// A ray that a point stays on: its direction, its camera's index among the scene's motions, and the share λ by which
+/// the point stays on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub ray: [f32; 3],
@@ -74,7 +74,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Along the ray of this sensor of the scene.
+    /// For a point that stays on a ray of this sensor (λ = 1).
     #[inline]
     pub fn new(scene: &SceneView, ray: [f32; 3], sensor: u32) -> Self {
         let first = (scene.surfaces.len() + scene.lights.len()) as u32;
@@ -85,7 +85,7 @@ impl Seen {
         }
     }
 
-    /// Along a ray that stands still.
+    /// For a point that stays, by the share of `glide`, on a ray that does not move.
     #[inline]
     pub fn still(ray: [f32; 3], glide: Glide) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Seen {
         scene.motions.get(self.camera as usize).is_some_and(Option::is_some)
     }
 
-    /// The place on the ray of a point that is seen, as a part of the camera, whose tangent is the ray.
+    /// The seen point as a point of the camera, whose motion it follows, with the ray's direction as normal and tangent.
     #[inline]
     fn anchor(&self, hit: &Hit) -> Anchor {
         Anchor {
@@ -161,7 +161,7 @@ fn apply_transposed<N: Number>(m: &[[N; 3]; 3], v: [N; 3]) -> [N; 3] {
     [0, 1, 2].each(|a| m[0][a] * v[0] + m[1][a] * v[1] + m[2][a] * v[2])
 }
 
-/// The same of a matrix without derivatives.
+/// [`apply`] for a matrix without derivatives.
 #[inline(always)]
 fn apply_fixed<N: Number>(m: &[[f32; 3]; 3], v: [N; 3]) -> [N; 3] {
     m.each(|row| inner(lift(row), v))
@@ -178,7 +178,7 @@ fn times<N: Number>(a: [N; 3], b: [N; 3]) -> [N; 3] {
     [a[0] * b[0], a[1] * b[1], a[2] * b[2]]
 }
 
-/// Where a surface stands: moved by `shift`, after it was turned and scaled.
+/// A surface's placement by (49): scaled, rotated by `turn`, then moved by `shift`.
 #[derive(Debug, Clone, Copy)]
 struct Pose<N> {
     shift: [N; 3],
@@ -188,7 +188,7 @@ struct Pose<N> {
     scale: [N; 3],
 }
 
-/// Degrees in radians.
+/// Radians per degree.
 pub const RADIANS: f32 = std::f32::consts::PI / 180.0;
 
 /// sin x / x, (1 − cos x) / x² and (x − sin x) / x³, from x².
@@ -228,7 +228,7 @@ fn rotation<N: Number>(v: [N; 3]) -> [[N; 3]; 3] {
 }
 
 impl<N: Number> Pose<N> {
-    /// The pose by parameters, of which `read` returns an entry.
+    /// The pose for a motion's parameters; `read` returns an entry of the parameter with a slot.
     #[inline]
     fn new(motion: &Motion, read: impl Fn(u32, usize) -> N) -> Self {
         let three = |slot: u32, otherwise: f32, one: bool| match slot {
@@ -244,14 +244,14 @@ impl<N: Number> Pose<N> {
         }
     }
 
-    /// By how much areas across each axis grow.
+    /// The growth of areas perpendicular to each axis.
     #[inline]
     fn growth(&self) -> [N; 3] {
         let [x, y, z] = self.scale;
         [y * z, x * z, x * y]
     }
 
-    /// A vector of the world, before it is turned.
+    /// A world vector with the rotation undone.
     #[inline]
     fn unturned(&self, v: [N; 3]) -> [N; 3] {
         apply_transposed(&self.turn, v)
@@ -275,14 +275,14 @@ fn motion_of<'a>(scene: &SceneView<'a>, hit: &Hit) -> Option<&'a Motion> {
     scene.motions.get(hit.surface as usize)?.as_ref()
 }
 
-/// From what turns and scales are taken, to the point.
+/// The vector to the point from the moved pivot, the centre of rotation and scaling.
 #[inline]
 fn arm<N: Number>(motion: &Motion, pose: &Pose<N>, hit: &Hit) -> [N; 3] {
     minus(minus(lift(hit.point.p), lift(motion.pivot)), pose.shift)
 }
 
-/// How an anchor's point has moved, and the same for the values that the records were made from, in which only the area
-/// may differ from what the records have, by rounding.
+/// The motion of an anchor's point, and the same for the values that the records were made from: zero, with an area
+/// vector that may differ from the records' normal by rounding.
 #[inline(never)]
 pub fn moved<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &Anchor) -> [Moved<N>; 2] {
     let [follows, still] = followed(scene, fields, anchor);
@@ -294,7 +294,7 @@ pub fn moved<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &An
     }
 }
 
-/// How the ray that a camera sees a point by has moved: the place of the point on it, and its direction.
+/// How the camera ray on which a point is seen has moved: the changes of the point on it, and of its direction.
 #[inline]
 pub fn moved_ray<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, seen: &Seen, hit: &Hit) -> [[N; 3]; 2] {
     match seen.moves(scene) {
@@ -348,7 +348,8 @@ fn followed<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &Anc
         return moved_triangle(scene, fields, anchor, mesh, still);
     }
     let (before, after) = (recorded(fields, motion), now(fields, motion));
-    // Take each vector back to before it was turned and scaled, then forth.
+    // Undo the recorded rotation and scaling of each vector, then apply the recorded and the new ones: equal poses give
+    // equal bits.
     let arm = arm(motion, &before, hit);
     let there = |v: [N; 3], by: fn(&Pose<N>) -> [N; 3]| {
         let (old, new) = (by(&before), by(&after));
@@ -372,7 +373,7 @@ fn followed<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &Anc
     [follows, still]
 }
 
-/// A point that moves along a ray instead of following its surface.
+/// [`moved`] of a point that goes the share λ of the way, (51), along a ray instead of following its surface.
 #[inline]
 fn slide<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -397,8 +398,8 @@ fn slide<N: Number, F: Fields<N>>(
     }
 }
 
-/// How the density of paths changes that meet a point as it moves by [`slide`]: as if the point followed its surface the rest of the
-/// way, times the growth of areas there. The ray brings as much to it wherever it is.
+/// The motion that changes the density of paths at a hit point that moves by [`slide`]: following the surface by 1 - λ,
+/// with the area times 1 + w · ∇λ, (51a). Sliding along the ray changes no density.
 #[inline(never)]
 pub fn met<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &Anchor) -> [Moved<N>; 2] {
     let [follows, still] = followed(scene, fields, anchor);
@@ -419,7 +420,7 @@ pub fn met<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &Anch
     [met, still]
 }
 
-/// The adjoint of [`met`]: `d` are the derivatives by the point and by the area, `all` those by the logarithm of the density.
+/// The adjoint of [`met`]: `d` are the derivatives by the point and by the area, `all` is that by the logarithm of the density.
 #[inline(never)]
 pub fn met_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
@@ -443,7 +444,8 @@ pub fn met_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     followed_adjoint(scene, fields, anchor, &by, sink);
 }
 
-/// The derivatives by where a surface is from those by the point of a still ray that it is met at.
+/// The derivative by a surface's displacement, a (ω · by_p) / (a · ω), from `by_p`, that by the point where a fixed ray
+/// ω meets it.
 #[inline]
 fn across_adjoint<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -461,7 +463,8 @@ fn across_adjoint<N: Number, F: Fields<N>>(
     scaled(area, inner(ray, by_p) / inner(area, ray))
 }
 
-/// The adjoint of [`slide`] at rest: the derivatives by a point that follows its surface. Those by the camera are sent.
+/// The adjoint of [`slide`] at the records' values. Returns the derivatives by [`followed`]; those by the camera are
+/// sent to `sink`.
 #[inline]
 fn slide_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
@@ -483,7 +486,7 @@ fn slide_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     }
 }
 
-/// The derivative by moving a point over its surface, from those by what changes there.
+/// The derivative by moving a point over its surface, from those by the normal, the tangent and the texture coordinates.
 #[inline]
 pub fn by_moving_over<N: Number>(scene: &SceneView, hit: &Hit, d: &ByMoved<N>) -> [N; 3] {
     let Slopes { normal, tangent, uv } = slopes(scene, hit);
@@ -569,7 +572,7 @@ fn followed_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
         for (vector, d) in turned {
             torque = plus(torque, outer(vector, d));
         }
-        // How a change of the rotation's vector turns what it has turned, transposed.
+        // J(r)ᵀ of (52a): J turns changes of the rotation vector r into rotations.
         let [_, b, c] = sines(inner(pose.radians, pose.radians));
         let across = outer(pose.radians, torque);
         let twice = outer(pose.radians, across);
@@ -578,7 +581,8 @@ fn followed_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     }
     if motion.scale != NONE {
         let [p, area, normal, tangent] = turned.each(|(vector, d)| times(pose.unturned(vector), pose.unturned(d)));
-        // An area across an axis grows with the two others, a normal shrinks along its own.
+        // An area perpendicular to an axis grows with the other two scales; a normal's component along an axis shrinks
+        // with its own.
         let all = area[0] + area[1] + area[2];
         let by_scale = [0, 1, 2].each(|a| (p[a] + all - area[a] - normal[a] + tangent[a]) / pose.scale[a]);
         match motion.round {

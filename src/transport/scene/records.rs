@@ -21,7 +21,7 @@ pub struct SceneView<'a> {
     pub common: &'a SceneRecord,
     pub settings: &'a PathSettings,
     pub surfaces: &'a [SurfaceRecord],
-    /// The numbers of those that are no meshes.
+    /// The numbers of the surfaces that are not meshes.
     pub singles: &'a [u32],
     pub media: &'a [MediumRecord],
     pub volumes: &'a [VolumeRecord],
@@ -49,7 +49,7 @@ pub struct SceneView<'a> {
     pub tables: &'a [f32],
     /// Slot of the background's radiance; [`NONE`] without a background.
     pub background: u32,
-    /// For each surface, then for each light, how it is moved; empty where all stand still.
+    /// For each surface, then for each light, then for each sensor, how it is moved; empty where all stand still.
     pub motions: &'a [Option<Motion>],
     /// Meshes whose vertices follow parameters.
     pub meshes: &'a [Vertices],
@@ -57,11 +57,11 @@ pub struct SceneView<'a> {
     pub interiors: &'a [Option<Interior>],
     /// Whether the points of chains of smooth glass and mirrors move with the parameters.
     pub attached: bool,
-    /// If derivatives along chains are carried by inverted Jacobians of rays, what makes these regular.
+    /// The λ that regularises the Jacobians of rays (docs/method.md, (69a)); None where chains are kept.
     pub inverted: Option<f32>,
     /// Whether no surface lets light pass straight through.
     pub is_opaque: bool,
-    /// A box around all surfaces where there is no BVH.
+    /// The box around all surfaces where there is no BVH, else the BVH's bounds.
     pub bounds: Corners,
 }
 
@@ -113,14 +113,14 @@ impl<'a> SceneView<'a> {
         self.background != NONE
     }
 
-    /// Whether walks of this mode follow how what they meet moves along chains: replays, and first walks where these find the
-    /// derivatives by rays.
+    /// Whether walks of this mode carry derivatives along chains: replays and, with inverted Jacobians, the gathering
+    /// walks before them, which find those by the first ray.
     #[inline(always)]
     pub fn is_attached<const MODE: u8>(&self) -> bool {
         self.attached && (MODE == REPLAY || MODE == GATHER && self.inverted.is_some())
     }
 
-    /// Whether anything is moved that a walk's trail follows; where chains are attached, they do.
+    /// Whether anything moves that a walk's trail differentiates; with attached chains, the chain does that.
     #[inline(always)]
     pub fn moves(&self) -> bool {
         !self.motions.is_empty() && !self.attached
@@ -151,10 +151,10 @@ pub trait Sink<N: Number> {
     fn wants(&self, _slot: u32) -> bool {
         true
     }
-    /// Announces derivatives by a volume lookup, so that what they are added to can be brought near.
+    /// Announces derivatives by a volume lookup, so that the sink can prefetch the sums that they are added to.
     #[inline(always)]
     fn expect(&self, _volume: &VolumeRecord, _at: &Stencil) {}
-    /// Announces derivatives by values of a parameter that is not a grid, likewise, of which this is the first.
+    /// Announces derivatives by values of a parameter that is not a grid, from the entry `first` on, for prefetching.
     #[inline(always)]
     fn expect_entries(&self, _slot: u32, _first: u32) {}
     /// Derivatives by a volume lookup: one per channel, of which the first `channels` count.
@@ -166,7 +166,7 @@ pub trait Sink<N: Number> {
     fn value(&mut self, slot: u32, d: [N; 3], channels: u32) {
         self.entries(slot, 0, d, channels);
     }
-    /// Derivatives by the background's radiance along the unit direction `d` (world), of a map before its scale.
+    /// Derivatives by the background's radiance along the unit direction `d` (world); for an environment map, before its scale.
     fn background(&mut self, d: [f32; 3], d_radiance: [N; 3]);
 }
 

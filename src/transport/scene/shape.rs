@@ -10,19 +10,20 @@ use crate::transport::rays::angle::{arc_cosine, arc_tangent};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
 use crate::transport::rays::sampler::{along, dot};
 
-/// A point of a surface: where it is, and all that textures are looked up by.
+/// A point of a surface: its position, and the coordinates by which textures are looked up.
 #[derive(Debug, Clone, Copy)]
 pub struct SurfacePoint {
     /// In the world. Of a ray's intersection: projected onto the surface, which origin + t · direction misses by rounding.
     pub p: [f32; 3],
     pub uv: [f32; 2],
-    /// Of a mesh its triangle, among all meshes', and the weights of the second and the third corner.
+    /// On a mesh the triangle's number among those of all meshes, else [`NONE`], and barycentric weights of its second
+    /// and third corners.
     pub triangle: u32,
     pub weights: [f32; 2],
 }
 
 impl SurfacePoint {
-    /// A point of no mesh.
+    /// A point of a shape other than a mesh.
     #[inline(always)]
     pub fn new(p: [f32; 3], uv: [f32; 2]) -> Self {
         Self {
@@ -39,8 +40,8 @@ impl SurfacePoint {
 pub struct Hit {
     pub t: f32,
     pub surface: u32,
-    /// Of a mesh the triangle's place: 4 · block + lane; of a cube the face: 2 · axis, plus 1 on the positive side; of a grid
-    /// of distances the cell.
+    /// On a mesh the triangle's place in the BVH: 4 · block + lane; on a cube the face: 2 · axis, plus 1 on the
+    /// positive side; in a grid of distances the cell.
     pub primitive: u32,
     pub point: SurfacePoint,
     /// Offset along the normal that keeps a new ray from hitting the same surface by rounding.
@@ -114,7 +115,8 @@ pub fn is_blocked(scene: &SceneView, origin: [f32; 3], direction: [f32; 3], far:
         && (0..scene.settings.surfaces).any(|number| intersect_shape(scene, number, origin, direction, far).is_some())
 }
 
-/// Whether the ray begins beside the box and goes farther away from it, as paths do that leave the only shape of a world.
+/// Whether the ray starts outside the box along some axis and does not turn back along it: a cheap sufficient test for
+/// a miss, which paths that leave the only shape of a world pass.
 #[inline(always)]
 fn points_away([low, high]: &[[f32; 3]; 2], origin: [f32; 3], direction: [f32; 3]) -> bool {
     let mut away = false;
@@ -431,7 +433,7 @@ mod tests {
     use rand_core::Rng;
     use rand_pcg::Pcg32;
 
-    /// No ray that points away meets the box, and of those that begin beside it and miss many are told.
+    /// No ray that points away hits the box, and of the rays that miss it more than half are found to point away.
     #[test]
     fn rays_that_point_away_meet_nothing() {
         let mut random = Pcg32::new(5, 1);

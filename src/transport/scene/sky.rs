@@ -1,4 +1,4 @@
-//! What lies behind the scene of a path: [`sky_value`] beside [`sky_adjoint`].
+//! The background of a scene of paths: its radiance, [`sky_value`], beside [`sky_adjoint`].
 
 use super::records::{Fields, SceneView, Sink};
 use crate::resident::layout::NONE;
@@ -42,7 +42,7 @@ fn color<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, d: [f32; 3]) ->
     Rgb(background_color(scene.common, fields.integrand(scene.background), d))
 }
 
-/// The factor on an environment map.
+/// The factor on the radiance of an environment map's texels.
 #[inline(always)]
 pub(super) fn scale<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F) -> N {
     match scene.common.env_scale_slot {

@@ -17,7 +17,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The tables for these values of all parameters; `common` is what passes of every kind read.
+    /// The tables for these values of all parameters; `common` is the record that all kinds of transport share.
     #[inline]
     pub fn new(common: &SceneRecord, paths: &PathScene, values: &[&[f32]]) -> Self {
         let mut tables = Self::default();
@@ -25,7 +25,7 @@ impl Tables {
         tables
     }
 
-    /// Follows values of parameters that have changed, or may have.
+    /// Recomputes the tables that depend on a parameter for whose slot `has_changed` is true.
     pub fn rebuild(
         &mut self,
         common: &SceneRecord,

@@ -24,7 +24,7 @@ pub fn tangents(scene: &SceneView, hit: &Hit) -> ([f32; 3], [f32; 3]) {
     (s, cross(n, s))
 }
 
-/// The part of ∂p/∂u across the shading normal; zero where that is none, so that it tells no direction.
+/// The part of ∂p/∂u perpendicular to the shading normal; zero where it is too short to give a direction.
 #[inline]
 pub fn across_normal(dp_du: [f32; 3], n: [f32; 3]) -> [f32; 3] {
     let along = dot(n, dp_du);
@@ -45,7 +45,7 @@ pub fn derivatives(scene: &SceneView, hit: &Hit) -> [[f32; 3]; 2] {
     local_derivatives(record.kind, hit.primitive, &record.to_local, hit).each(|d| transform_vector(&record.to_world, d))
 }
 
-/// The same in the space of a shape that is no mesh.
+/// ∂p/∂u and ∂p/∂v in the local space of a shape other than a mesh.
 #[inline]
 fn local_derivatives(kind: u32, part: u32, to_local: &Rows, hit: &Hit) -> [[f32; 3]; 2] {
     match kind {
@@ -80,7 +80,7 @@ fn local_derivatives(kind: u32, part: u32, to_local: &Rows, hit: &Hit) -> [[f32;
     }
 }
 
-/// Those of a triangle, from its corners' coordinates; its edges where these are on a line.
+/// ∂p/∂u and ∂p/∂v of a triangle, from its corners' texture coordinates; its edges where these are collinear.
 #[inline]
 fn triangle_derivatives(scene: &SceneView, place: u32) -> [[f32; 3]; 2] {
     let (block, lane) = (place as usize / BLOCK, place as usize % BLOCK);
@@ -102,18 +102,18 @@ fn triangle_derivatives(scene: &SceneView, place: u32) -> [[f32; 3]; 2] {
     ]
 }
 
-/// How a surface changes from point to point: the derivatives by moving over it, as rows.
+/// How a surface changes from point to point: Jacobians by the position on it, a row for each component.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slopes {
     /// Of the shading normal.
     pub normal: [[f32; 3]; 3],
-    /// Of ∂p/∂u, whose direction alone counts.
+    /// Of ∂p/∂u, of which only the direction is used.
     pub tangent: [[f32; 3]; 3],
     /// Of the texture coordinates.
     pub uv: [[f32; 3]; 2],
 }
 
-/// The derivatives at a hit; motions away from the surface count for nothing.
+/// The derivatives at a hit; they hold for motions over the surface, not away from it.
 #[inline(never)]
 pub fn slopes(scene: &SceneView, hit: &Hit) -> Slopes {
     let record = &scene.surfaces[hit.surface as usize];
@@ -172,7 +172,7 @@ pub fn slopes(scene: &SceneView, hit: &Hit) -> Slopes {
     }
 }
 
-/// Those of a triangle, on which texture coordinates and the sum of the corners' normals are linear.
+/// [`slopes`] of a triangle, on which texture coordinates and the sum of the corners' normals are linear.
 #[inline]
 fn triangle_slopes(scene: &SceneView, hit: &Hit) -> Slopes {
     let (block, lane) = (hit.primitive as usize / BLOCK, hit.primitive as usize % BLOCK);
@@ -189,7 +189,7 @@ fn triangle_slopes(scene: &SceneView, hit: &Hit) -> Slopes {
             uv: [[0.0; 3]; 2],
         };
     }
-    // The shares of b and of c grow along these.
+    // The gradients of the barycentric weights of b and of c.
     let to_b = cross(ac, face).each(|x| x / square);
     let to_c = cross(face, ab).each(|x| x / square);
     let [u, v, x, y] = corners.uv_ab;
@@ -214,7 +214,7 @@ fn triangle_slopes(scene: &SceneView, hit: &Hit) -> Slopes {
     }
 }
 
-/// The part of a matrix's image across the unit vector `n`, times a number.
+/// `scale` (1 − n nᵀ) m: the part of a matrix's image perpendicular to the unit vector `n`, times a number.
 #[inline]
 fn across(m: &[[f32; 3]; 3], n: [f32; 3], scale: f32) -> [[f32; 3]; 3] {
     let along = [0, 1, 2].each(|b| sum(|k| n[k] * m[k][b]));
@@ -227,7 +227,7 @@ fn product(a: &[[f32; 3]; 3], b: &[[f32; 3]; 3]) -> [[f32; 3]; 3] {
     [0, 1, 2].each(|row| [0, 1, 2].each(|column| sum(|k| a[row][k] * b[k][column])))
 }
 
-/// A term of each of three axes, added in order.
+/// The sum of a term for each of the three axes, in order.
 #[inline(always)]
 fn sum(term: impl Fn(usize) -> f32) -> f32 {
     term(0) + term(1) + term(2)

@@ -11,7 +11,7 @@ use crate::transport::lookup::volume::volume_stencil;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 
-/// The texels around a point of a texture, with linear weights.
+/// The texels around a point of a texture, with the weights of a linear interpolation.
 #[derive(Debug, Clone, Copy)]
 pub struct TextureStencil {
     /// The parameter that holds the texels.
@@ -25,7 +25,7 @@ pub struct TextureStencil {
 }
 
 impl TextureStencil {
-    /// The first value of a texture.
+    /// The stencil of a texture's first texel alone.
     #[inline(always)]
     fn first(record: &TextureRecord) -> Self {
         Self {
@@ -51,8 +51,8 @@ impl TextureStencil {
     }
 }
 
-/// The texels at `uv`, of what is looked up by these alone: of a constant, of a checkerboard with squares of edge 1/2, or of an image whose first row lies at
-/// v = 0.
+/// The texels at `uv` of a texture that is looked up by texture coordinates alone: a constant, a checkerboard with
+/// squares of edge 1/2, or an image whose first row lies at v = 0.
 #[inline]
 pub fn texture_stencil(record: &TextureRecord, uv: [f32; 2]) -> TextureStencil {
     let mut at = TextureStencil::first(record);
@@ -81,7 +81,7 @@ pub fn stencil(scene: &SceneView, texture: u32, point: &SurfacePoint) -> Texture
     }
 }
 
-/// The values of the vertices or of the face around a point of a mesh, times the texture's factor.
+/// The stencil of a mesh attribute: the triangle's three vertices or its face, with weights times the texture's factor.
 #[inline(never)]
 fn attribute_stencil(scene: &SceneView, record: &TextureRecord, point: &SurfacePoint) -> TextureStencil {
     let mut at = TextureStencil::first(record);
@@ -115,7 +115,7 @@ fn solid_stencil(scene: &SceneView, record: &TextureRecord, point: &SurfacePoint
     at
 }
 
-/// Whether `sink` needs derivatives by what a texture has at a point.
+/// Whether `sink` needs derivatives by a texture's texels at a point.
 #[inline(always)]
 pub fn texture_is_wanted<N: Number, S: Sink<N>>(
     scene: &SceneView,
@@ -144,8 +144,8 @@ pub fn texture_value<'a, N: Number + 'a>(
     texture_eval(look(at.slot), &at)
 }
 
-/// The stencils of a texture's derivatives by u and by v: with their weights in place of its own. What is not bilinear
-/// counts as constant.
+/// The stencils of a texture's derivatives by u and by v: its texels with the derivatives of their weights. Lookups
+/// that are not bilinear count as constant.
 #[inline]
 pub fn texture_slopes(record: &TextureRecord, uv: [f32; 2]) -> [TextureStencil; 2] {
     let mut at = texture_stencil(record, uv);
@@ -170,8 +170,7 @@ pub fn texture_slopes(record: &TextureRecord, uv: [f32; 2]) -> [TextureStencil; 
     })
 }
 
-/// The derivatives by the texture coordinates, from those by what a texture has there: of bitmaps alone, others have no
-/// slopes.
+/// The derivatives by the texture coordinates, from `d` by a texture's value there; zero for textures other than bitmaps.
 #[inline]
 pub fn picture_slopes<'a, N: Number + 'a>(
     scene: &SceneView,
@@ -186,7 +185,7 @@ pub fn picture_slopes<'a, N: Number + 'a>(
     }
 }
 
-/// [`texture_slopes`] of a bitmap; None of another texture.
+/// [`texture_slopes`] of a bitmap; None for another texture.
 #[inline]
 pub fn bitmap_slopes(scene: &SceneView, texture: u32, uv: [f32; 2]) -> Option<[TextureStencil; 2]> {
     let record = &scene.textures[texture as usize];
@@ -216,8 +215,7 @@ fn image_stencil(record: &TextureRecord, uv: [f32; 2], at: &mut TextureStencil) 
     }
 }
 
-/// The largest whole number that is not above x. Where the processor that is compiled for has no such instruction, the
-/// standard library's is a call.
+/// The largest whole number that is not above x. Where the target has no such instruction, `f32::floor` is a function call.
 #[inline(always)]
 pub(super) fn floor(x: f32) -> f32 {
     const WHOLE: f32 = 8_388_608.0;
@@ -226,7 +224,7 @@ pub(super) fn floor(x: f32) -> f32 {
     select_unpredictable(x.abs() < WHOLE, floor, x)
 }
 
-/// [`wrap_index`], which mostly has nothing to do.
+/// [`wrap_index`], with a shortcut for coordinates within the image, which most are.
 #[inline(always)]
 fn wrapped(mode: u32, x: f32, size: u32) -> u32 {
     if x >= 0.0 && x < size as f32 {
@@ -282,7 +280,7 @@ mod tests {
     use crate::transport::lookup::grid::Stencil;
     use bytemuck::Zeroable;
 
-    /// The scalar product of what it receives and `data`.
+    /// A sink that adds up the scalar product of the derivatives that it receives with `data`.
     struct Product<'a> {
         data: &'a [f64],
         sum: f64,

@@ -18,18 +18,18 @@ use crate::resident::layout::{FactorRecord, LEAF_TEXTURES, LeafRecord, leaf};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 
-/// What a path goes to from a surface.
+/// The third point: where a path goes to from a surface.
 #[derive(Debug, Clone, Copy)]
 pub enum Onwards {
-    /// A direction that stands still: of what is far away.
+    /// A fixed direction, to the background or to a distant light.
     Direction([f32; 3]),
-    /// A point of a surface, by area: drawn there, or met by a ray.
+    /// A point of a surface, with density by area: sampled there, or hit by a ray.
     Surface(Anchor),
     /// The place of a light without extent, whose tangent and normal are the axes of its beam.
     Point(Anchor, Beam),
 }
 
-/// A path's way over a surface.
+/// A path's scattering at a surface: the points before, at and after it.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreePoints<'a> {
     pub at: &'a Interaction,
@@ -45,14 +45,14 @@ pub struct ThreePoints<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Places<N> {
     before: [N; 3],
-    /// What the camera's ray has turned by.
+    /// The change of the camera ray's direction.
     turned: [N; 3],
     here: Moved<N>,
     after: [N; 3],
     axes: Axes<N>,
 }
 
-/// Vectors to both neighbours, the frame that they are seen in, and the vector that its first axis is taken from.
+/// Vectors from the scattering point to both neighbours, its local frame (s, t, n), and ∂p/∂u (`along`), from which s is made.
 #[derive(Debug, Clone, Copy)]
 struct Sight<N> {
     to: [[N; 3]; 2],
@@ -69,14 +69,14 @@ impl<N: Number> Sight<N> {
         self.to.each(direction)
     }
 
-    /// The same in the local frame.
+    /// The unit vectors to both neighbours in the local frame.
     #[inline]
     fn local(&self) -> [[N; 3]; 2] {
         let axes = [self.s, self.t, self.n];
         self.directions().each(|d| axes.each(|axis| inner(axis, d)))
     }
 
-    /// What the first axis is the direction of.
+    /// The part of `along` perpendicular to n; s is its direction.
     #[inline]
     fn across(&self) -> [N; 3] {
         minus(self.along, scaled(self.n, inner(self.n, self.along)))
@@ -84,7 +84,7 @@ impl<N: Number> Sight<N> {
 }
 
 impl ThreePoints<'_> {
-    /// The places now, and for the values that the records were made from.
+    /// The places for the integrand's values of the parameters, and for the values that the records were made from.
     #[inline]
     fn places<N: Number, F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> [Places<N>; 2] {
         let none = [N::lift(0.0); 3];
@@ -110,7 +110,7 @@ impl ThreePoints<'_> {
         })
     }
 
-    /// What the surface sees from these places.
+    /// The vectors to both neighbours and the local frame, for these places.
     #[inline]
     fn sight<N: Number>(&self, places: &Places<N>) -> Sight<N> {
         let x = plus(lift(self.here.hit.point.p), places.here.p);
@@ -138,8 +138,8 @@ impl ThreePoints<'_> {
         sight
     }
 
-    /// The density of a path by the area of its third point, over that by the solid angle, times the growth of areas; of a
-    /// light without extent what falls off with the distance.
+    /// The factor |a · v| / |v|³ of (50), which turns density by solid angle into density by the third point's area and
+    /// includes the growth of areas; 1 / |v|² for a light without extent, 1 for a fixed direction.
     #[inline]
     fn density<N: Number>(&self, places: &Places<N>, sight: &Sight<N>) -> N {
         let to = sight.to[1];
@@ -151,15 +151,15 @@ impl ThreePoints<'_> {
         }
     }
 
-    /// The ratio of what goes over the surface to what would go if everything stood where the records have it; one, to the
-    /// bit, where it does.
+    /// The ratio of the factor of (50) for the moved points to that for the points of the records; exactly one where
+    /// nothing has moved.
     #[inline(never)]
     pub fn ratio<N: Number, F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> Rgb<N> {
         let look = |slot| fields.integrand(slot);
         let places: [Places<N>; 2] = self.places(scene, fields);
         let sights = places.each(|places| self.sight(&places));
         let [now, then] = sights.each(|sight| sight.local());
-        // Local directions are those of the walk, plus what moves them.
+        // Local directions are those of the walk plus their changes by the motion.
         let fixed = [lift(self.at.wi), lift(self.wo)];
         let seen = [0, 1].each(|k| plus(fixed[k], minus(now[k], then[k])));
         let value = |uv: [N; 2], [wi, wo]: [[N; 3]; 2]| {
@@ -197,7 +197,7 @@ impl ThreePoints<'_> {
         after || wanted(&self.here) || self.before.as_ref().is_some_and(wanted)
     }
 
-    /// The adjoint of [`Self::ratio`] where everything stands where the records have it: `d` are the derivatives by it.
+    /// The adjoint of [`Self::ratio`] at the values that the records were made from: `d` is the derivative by the ratio.
     #[inline(never)]
     pub fn adjoint<N: Number, F: Fields<N>, S: Sink<N>>(&self, scene: &SceneView, fields: &F, d: Rgb<N>, sink: &mut S) {
         if !self.is_wanted(scene, sink) {
@@ -238,7 +238,7 @@ impl ThreePoints<'_> {
             }
         };
         by_to[1] = minus(by_to[1], scaled(to, all * N::lift(falloff) / inner(to, to)));
-        // Send them to what moves the points.
+        // Send them to the parameters that move the points.
         let mut by_here = ByMoved::zero();
         by_here.uv = by_uv;
         (by_here.normal, by_here.tangent) = (by_normal, by_along);
@@ -271,7 +271,7 @@ impl ThreePoints<'_> {
         }
     }
 
-    /// The derivatives of `d` · (value over what it is here) by both local directions and by the texture coordinates.
+    /// The derivatives of `d` · ln(value of the smooth lobes) by both local directions and by the texture coordinates.
     #[inline]
     fn value_slopes<N: Number, F: Fields<N>>(
         &self,
@@ -290,7 +290,7 @@ impl ThreePoints<'_> {
         }
         let mut by_directions = no_gradients();
         let mut by_uv = [N::lift(0.0); 2];
-        // Adds the derivatives by where a texture is looked up, from those by its value.
+        // Adds the derivatives by the texture coordinates, from `d` by a texture's value.
         let mut look_up = |texture: u32, d: Rgb<N>| {
             for (by, slope) in by_uv.iter_mut().zip(picture_slopes(scene, look, texture, point.uv, d)) {
                 *by += slope;
@@ -343,7 +343,7 @@ fn leaf_values<M: Number>(leaf: &LeafRecord, texture: &dyn Fn(u32) -> Rgb<M>) ->
     values
 }
 
-/// A factor of a leaf's weight, likewise.
+/// A factor of a leaf's weight, of which `texture` returns the texture's value.
 #[inline]
 fn factor_share<M: Number>(factor: &FactorRecord, texture: &dyn Fn(u32) -> Rgb<M>) -> M {
     let x = texture(factor.texture)[0];
@@ -377,7 +377,7 @@ fn seen_value<'b, M: Number + 'b>(
     sum
 }
 
-/// The derivatives by the normal and by what the first axis is taken from, from those by the three axes.
+/// The derivatives by n and by `along`, from those by the three axes s, t and n.
 #[inline]
 fn frame_adjoint<N: Number>(sight: &Sight<N>, [by_s, by_t, by_n]: [[N; 3]; 3]) -> ([N; 3], [N; 3]) {
     // t = n × s.

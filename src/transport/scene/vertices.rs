@@ -9,8 +9,8 @@ use crate::each::EachEntry;
 use crate::resident::vertices::Vertices;
 use crate::transport::number::Number;
 
-/// A triangle whose vertices or normals follow parameters: its corners, the shares of a point in them, and how ∂p/∂u
-/// follows from the edges.
+/// A triangle whose vertices or normals follow parameters: vertex numbers, barycentric weights of a point (`shares`),
+/// and the coefficients of ∂p/∂u in its two edges (`along`).
 struct Corners {
     vertices: [u32; 3],
     shares: [f32; 3],
@@ -45,7 +45,7 @@ impl Corners {
             .each(|v| [0, 1, 2].each(|a: usize| values(3 * v as usize + a)))
     }
 
-    /// The mean of three vectors at the point, on the side of the normals.
+    /// The mean of three vectors with the point's barycentric weights, negated where normals are flipped.
     #[inline]
     fn mean<N: Number>(&self, vectors: [[N; 3]; 3]) -> [N; 3] {
         let mut mean = [N::lift(0.0); 3];
@@ -56,7 +56,7 @@ impl Corners {
     }
 }
 
-/// A point that stays, where the normals of its triangle's corners turn.
+/// The motion of a point of a triangle whose vertices stay and whose vertex normals turn: of the shading normal alone.
 #[inline]
 pub fn turned_normal<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -68,7 +68,7 @@ pub fn turned_normal<N: Number, F: Fields<N>>(
     let corners = corners_of(scene, &anchor.hit);
     let old = corners.mean(corners.of(|i| N::lift(fields.sampling(slot)[i])));
     let new = corners.mean(corners.of(|i| fields.integrand(slot)[i]));
-    // Where they cancel out, the face's own normal is taken.
+    // Where the vertex normals cancel out, the shading normal is the face's own, which stays.
     if inner(old, old).value() == 0.0 {
         return still;
     }
@@ -105,7 +105,8 @@ fn edges<N: Number>([a, b, c]: [[N; 3]; 3]) -> [[N; 3]; 2] {
     [minus(b, a), minus(c, a)]
 }
 
-/// Where a vertex is; `look` returns the entries of the parameter that the mesh follows.
+/// A vertex's position; `look` returns an entry of the mesh's parameter: a coordinate, or a texel of the heights that
+/// displace it.
 #[inline]
 fn position<N: Number>(mesh: &Vertices, vertex: u32, look: &impl Fn(usize) -> N) -> [N; 3] {
     let Some(relief) = &mesh.relief else {
@@ -142,7 +143,7 @@ fn angle<N: Number>([a, b]: [[N; 3]; 2]) -> N {
     let across = outer(a, b);
     let (sine, cosine) = (inner(across, across).sqrt() * scale, inner(a, b) * scale);
     let near = N::lift(sine.value().atan2(cosine.value()) as f32);
-    // What f32 has left out is as long as its sine.
+    // Adds the sine of the remainder after rounding to f32, which is so small that it equals its sine.
     near + sine * near.cos() - cosine * near.sin()
 }
 
@@ -197,7 +198,7 @@ fn vertex_normal_adjoint<N: Number, S: Sink<N>>(
         }
         let normal = direction(face);
         let by_face = direction_adjoint(face, scaled(by_sum, angle([a, b])));
-        // An edge that turns away from the other makes the angle grow.
+        // The angle's derivatives by the edges: −(n × a) / |a|² and (n × b) / |b|².
         let by_angle = inner(normal, by_sum);
         let turned = |edge: [N; 3]| scaled(outer(normal, edge), by_angle / inner(edge, edge));
         let by_a = minus(outer(b, by_face), turned(a));
@@ -210,13 +211,13 @@ fn vertex_normal_adjoint<N: Number, S: Sink<N>>(
 }
 
 impl Corners {
-    /// The normal of the face, as long as twice its area.
+    /// The face's normal, with twice its area as length.
     #[inline]
     fn face<N: Number>(&self, [ab, ac]: [[N; 3]; 2]) -> [N; 3] {
         scaled(outer(ab, ac), N::lift(self.side))
     }
 
-    /// The mean of the normals of a smooth mesh's vertices; None where the face's own is taken.
+    /// The mean of a smooth mesh's vertex normals; None where the shading normal is the face's own.
     #[inline]
     fn smooth<N: Number>(&self, mesh: &Vertices, look: &impl Fn(usize) -> N) -> Option<[N; 3]> {
         let around = mesh.around.as_ref()?;
@@ -225,7 +226,7 @@ impl Corners {
     }
 }
 
-/// The normal of a point's face where the records have it, as long as twice its area.
+/// The normal of a point's face at the values that the records were made from, with twice its area as length.
 #[inline]
 pub fn triangle_area<N: Number, F: Fields<N>>(
     scene: &SceneView,
@@ -238,8 +239,8 @@ pub fn triangle_area<N: Number, F: Fields<N>>(
     corners.face(edges(corners.vertices.each(|v| position(mesh, v, &look))))
 }
 
-/// How a point has moved that follows the vertices of its triangle, and the same for the values that the records were made
-/// from.
+/// The motion of a point that follows the vertices of its triangle, and the same for the values that the records were
+/// made from: zero, with the recorded area vector.
 #[inline]
 pub fn moved_triangle<N: Number, F: Fields<N>>(
     scene: &SceneView,

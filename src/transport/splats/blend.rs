@@ -9,10 +9,10 @@
 //! undo    T ← T / (1 - α)      C ← C - T α c
 //! ```
 //!
-//! The second line takes back the first. The derivative of a loop is taken from its end to its beginning and needs the
-//! state before each turn: conventional differentiation stores all of them, the replay begins with the last state,
-//! which the pixel has, and undoes one blend after the other (SlangSplats2D). What is stored does not depend on the
-//! number of splats. In the end T is 1 again and C is 0, which says how well it went.
+//! The second line takes back the first. The derivative of a loop is taken from its end to its beginning and needs the state
+//! before each turn: conventional differentiation stores all of them, the replay begins with the last state, which the pixel
+//! has, and undoes one blend after the other (SlangSplats2D). What is stored does not depend on the number of splats. At the
+//! end T must be 1 again and C 0; what they differ by is the rounding error.
 //!
 //! [`gather`] is the loop forwards, [`replay`] the loop backwards. `shaders/transport/splats/blend.wgsl` is the same
 //! file in WGSL; the CPU's passes take blocks of sixteen pixels at a time (`device/cpu/splats/gather.rs` and
@@ -28,10 +28,10 @@ pub const MAX_WEIGHT: f32 = 0.99;
 /// Weights below this are left out, so that a splat reaches finitely far.
 pub const MIN_WEIGHT: f32 = 1.0 / 255.0;
 
-/// A pixel through which less light comes is finished.
+/// A pixel whose transmittance falls below this is finished.
 pub const MIN_TRANSMITTANCE: f32 = 1.0 / 255.0;
 
-/// What a pixel has seen so far.
+/// The state of a pixel: what has been blended so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PixelState<N> {
     /// The share of light that comes through all splats so far.
@@ -49,7 +49,7 @@ impl<N: Number> PixelState<N> {
         }
     }
 
-    /// Blends a splat behind what is there.
+    /// Blends a splat behind those blended so far.
     #[inline(always)]
     pub fn blend(&mut self, weight: N, color: [N; 3]) {
         for c in 0..3 {
@@ -111,7 +111,7 @@ fn dot<N: Number>(a: [N; 3], b: [N; 3]) -> N {
 /// The splats that a pixel looks at.
 #[derive(Debug, Clone, Copy)]
 pub struct List<'a, N> {
-    /// Which, the nearest first.
+    /// Indices of the splats, the nearest first.
     pub order: &'a [u32],
     /// All splats as decisions see them: which are left out, whose weight is clamped, and where the pixel is finished.
     pub decide: &'a [Splat<f32>],

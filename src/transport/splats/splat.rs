@@ -1,4 +1,4 @@
-//! One Gaussian: from the parameters to a shape in pixels, its weight at a pixel, and both backwards.
+//! One Gaussian: from the parameters to a shape in pixels, its weight at a pixel, and the adjoints of both.
 
 use super::blend::MIN_WEIGHT;
 use crate::each::EachEntry;
@@ -11,7 +11,7 @@ pub struct Parameters<N> {
     pub position: [N; 2],
     /// Logarithms of the standard deviations along the splat's own axes.
     pub scale: [N; 2],
-    /// Of the first axis against the picture's, in radians.
+    /// Angle from the picture's first axis to the splat's, in radians.
     pub rotation: N,
     pub color: [N; 3],
     /// The weight at the centre.
@@ -31,7 +31,7 @@ pub struct Splat<N> {
 /// Derivatives of the loss by a [`Splat`].
 pub type SplatAdjoint<N> = Splat<N>;
 
-/// Logarithms of standard deviations are clamped to this, so that their squares and the inverses of these are numbers.
+/// Logarithms of standard deviations are clamped to this, so that variances and their inverses are finite.
 pub const SCALE_LOW: f32 = -16.0;
 /// Their upper clamp.
 pub const SCALE_HIGH: f32 = 4.0;
@@ -153,10 +153,11 @@ fn is_clamped<N: Number>(scale: N) -> bool {
     scale.below(SCALE_LOW) || scale.above(SCALE_HIGH)
 }
 
-/// Pixels from a splat's centre to the sides of the box in which its weight is not left out; None if it is nowhere.
+/// Half the width and height, in pixels, of the box outside of which a splat's weight is below [`MIN_WEIGHT`]; None if it is
+/// nowhere above.
 #[inline(always)]
 pub fn reach(of: &Parameters<f32>, side: f32) -> Option<[f32; 2]> {
-    /// In pixels, for what rounding makes of a weight at the very edge.
+    /// Margin in pixels, for the rounding of weights at the edge.
     const SLACK: f32 = 0.01;
     let share = of.opacity / MIN_WEIGHT;
     if !(share > 1.0 && share.is_finite()) {

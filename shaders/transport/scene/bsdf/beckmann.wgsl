@@ -48,7 +48,7 @@ fn inverse_error_function(x: f32) -> f32 {
     return (2.8329768 + p * w) * x;
 }
 
-// Samples the slopes that the unit vector `v` sees.
+// Samples the slopes that are visible from the unit vector `v`.
 fn visible_slopes(v: vec3f, draws: vec2f) -> vec2f {
     let sine = sqrt(v.x * v.x + v.y * v.y);
     let cosine = max(v.z, BECKMANN_MARGIN);

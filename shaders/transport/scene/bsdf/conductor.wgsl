@@ -1,4 +1,4 @@
-// Conductors: a mirror, and a rough surface of small ones.
+// Conductors: smooth (a mirror), and rough (microfacets).
 
 #import transport/scene/bsdf/fresnel
 #import transport/scene/bsdf/local
@@ -66,7 +66,7 @@ fn rough_conductor_sample(p: RoughConductor, wi: vec3f, u1: f32, u2: vec2f) -> L
     return smooth_sample(direction, rough_conductor_pdf(p, wi, direction));
 }
 
-// A sample of a smooth lobe on the side of `wi`; none where its pdf is zero.
+// A sample of a smooth lobe, whose direction is on the side of `wi` (`eta` is one); none where its pdf is zero.
 fn smooth_sample(direction: vec3f, pdf: f32) -> LobeSample {
     return LobeSample(direction, select(0.0, pdf, pdf > 0.0), LOBE_SMOOTH, 1.0);
 }
@@ -149,8 +149,8 @@ fn rough_conductor_gradients(p: RoughConductor, wi: vec3f, wo: vec3f, d: vec3f) 
     return mirror_gradients(wi, wo, microfacets_reflection_gradients(facets, wi, wo), sum.x, sum.y);
 }
 
-// The gradients by the directions of what microfacets mirror: `along` are those of the logarithm of what they would if
-// they reflected all light, `value` what they do, and `by_cosine` its derivative by mirror_cosine.
+// The gradients of microfacet reflection by the directions: `along` are those of its logarithm without Fresnel's factor,
+// `value` is its value with that, and `by_cosine` the derivative of this by mirror_cosine.
 fn mirror_gradients(wi: vec3f, wo: vec3f, along: Gradients, value: f32, by_cosine: f32) -> Gradients {
     // The cosine is half of the length of the sum of both.
     let turning = 0.5 * by_cosine * halfway(wi, wo);

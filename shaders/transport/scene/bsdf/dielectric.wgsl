@@ -13,7 +13,7 @@ struct Dielectric {
     transmission: vec3f,
 }
 
-// The factor of the mirror image or of the refracted direction, for radiance: refraction gathers it by the square of the
+// The factor of the mirror image or of the refracted direction, for radiance: refraction scales it by the square of the
 // relative index.
 fn dielectric_discrete(p: Dielectric, wi: vec3f, lobe: u32) -> vec3f {
     let f = fresnel(wi.z, p.eta);
@@ -113,8 +113,8 @@ fn signed_mirror_cosine(wi: vec3f, wo: vec3f) -> f32 {
     return select(cosine, -cosine, wi.z < 0.0);
 }
 
-// What a rough interface of index `eta` transmits from `wo` to `wi`, on its other side, for radiance: the square by
-// which an angle shrinks in refraction and that by which radiance is gathered cancel.
+// The refraction of a rough interface of index `eta` from `wo` to `wi`, on its other side, for radiance: the squared index by
+// which solid angles shrink and that by which radiance grows cancel.
 fn dielectric_refraction(facets: Microfacets, eta: f32, wi: vec3f, wo: vec3f) -> f32 {
     let e = relative_index(wi.z, eta);
     let i = above(wi, wi);
@@ -126,8 +126,8 @@ fn dielectric_refraction(facets: Microfacets, eta: f32, wi: vec3f, wo: vec3f) ->
     return (1.0 - fresnel(bend_new(i, o, e).wi_m, e)) * value;
 }
 
-// The distribution that normals are sampled from: wider without visible normals, whose weights would grow at grazing
-// angles (Walter2007).
+// The distribution that normals are sampled from. It is wider where all normals are sampled, not only visible ones: else the
+// weights of samples would grow at grazing angles (Walter2007).
 fn rough_dielectric_sampled_facets(p: RoughDielectric, wi: vec3f) -> Microfacets {
     var facets = rough_dielectric_facets(p);
     facets.alpha *= select(1.2 - 0.2 * sqrt(abs(wi.z)), 1.0, p.visible);
@@ -195,8 +195,8 @@ fn refraction_pdf(facets: Microfacets, eta: f32, wi: vec3f, wo: vec3f) -> vec2f 
 
 #ifdef REPLAY
 
-// Derivatives of dielectric_discrete, weighted by `d`, for the refracted direction as it is: that of `eta` is not
-// complete, because another index refracts elsewhere.
+// Derivatives of dielectric_discrete, weighted by `d`, with the refracted direction held: that by `eta` is not complete,
+// because another index refracts elsewhere.
 fn dielectric_discrete_adjoint(p: Dielectric, wi: vec3f, lobe: u32, d: vec3f) -> Dielectric {
     let f = fresnel_slopes(wi.z, p.eta);
     if lobe == LOBE_REFLECTION {
@@ -268,7 +268,7 @@ fn dielectric_refraction_slopes(facets: Microfacets, eta: f32, wi: vec3f, wo: ve
     let bend = bend_new(i, o, e);
     let f = fresnel_slopes(bend.wi_m, e);
     let passed = 1.0 - f.x;
-    // The normal turns with the index, and so does the cosine at which light falls on it.
+    // The half vector turns with the index, and so does the cosine of incidence on it.
     let turning = (dot(i, o) - bend.wi_m * dot(o, bend.m)) / bend.length;
     let by_e = passed * value.w - value.x * (f.z + f.y * turning);
     return vec4f(passed * value.xyz, select(by_e, -by_e * e * e, wi.z < 0.0));
@@ -285,7 +285,7 @@ fn rough_dielectric_gradients(p: RoughDielectric, wi: vec3f, wo: vec3f, d: vec3f
     return dielectric_refraction_gradients(facets, p.eta, wi, wo, dot(d, p.transmission));
 }
 
-// The gradients by the directions, which are on one side, of what a rough interface reflects, times `factor`.
+// The gradients by the directions of a rough interface's reflection, times `factor`; both directions are on one side.
 fn dielectric_reflection_gradients(facets: Microfacets, eta: f32, wi: vec3f, wo: vec3f, factor: f32) -> Gradients {
     let i = above(wi, wi);
     let o = above(wi, wo);

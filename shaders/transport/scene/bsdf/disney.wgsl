@@ -34,7 +34,7 @@ fn disney_tint(color: vec3f) -> vec3f {
     return vec3f(1.0);
 }
 
-// What the diffuse lobes take from a pair of directions on the upper side.
+// Quantities of a pair of directions on the upper side that the diffuse lobes and sheen use.
 struct Diffusion {
     wi: f32,
     wo: f32,
@@ -52,8 +52,8 @@ fn diffusion_new(wi: vec3f, wo: vec3f) -> Diffusion {
     return Diffusion(wi.z, wo.z, weights, 2.0 * cosine * cosine, schlick_weight(cosine));
 }
 
-// The shape of the diffuse lobe, with reflection towards the light, and from `flatness` 0 to 1 of its substitute for
-// scattering under a flat surface; and its derivatives by roughness and by flatness.
+// The shape of the diffuse lobe with its retroreflection, blended by `flatness` from 0 to 1 with an approximation of
+// subsurface scattering; and its derivatives by roughness and by flatness.
 fn diffusion_shape_slopes(at: Diffusion, roughness: f32, flatness: f32) -> vec3f {
     let fi = at.weights.x;
     let fo = at.weights.y;
@@ -99,7 +99,7 @@ fn disney_tint_adjoint(color: vec3f, d: vec3f) -> vec3f {
 
 // The derivatives of the shape and of the sheen by the cosine between a direction and the normal halfway, `cosine`.
 fn diffusion_by_mirror_cosine(at: Diffusion, roughness: f32, flatness: f32, cosine: f32) -> vec2f {
-    // Roughness and twice the square of the cosine come as a product.
+    // The shape depends on roughness and `retro`, twice the squared cosine, through their product alone.
     let by_roughness = diffusion_shape_slopes(at, roughness, flatness).y;
     return vec2f(2.0 * by_roughness * roughness / cosine, schlick_slope(cosine));
 }

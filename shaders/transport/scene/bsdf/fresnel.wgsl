@@ -51,7 +51,7 @@ fn fresnel_refraction(cosine: f32, eta: f32) -> vec3f {
     return vec3f(c, ratio, select(0.0, sqrt(max(square, 0.0)), refracts));
 }
 
-// The reflectance where fresnel_refraction has nothing to say.
+// The reflectance where fresnel_refraction returns p = 0: one at total reflection, zero where the indices are alike.
 fn unrefracted(eta: f32) -> f32 {
     return select(0.0, 1.0, eta < 1.0 || eta > 1.0);
 }

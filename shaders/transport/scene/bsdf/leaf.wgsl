@@ -28,8 +28,8 @@
 // The share of samples that each lobe of a principled BSDF is given at least, where a run may change it.
 const LEAST_SHARE: f32 = 0.03;
 
-// Values of a leaf's textures, in the order of its model's fields, or derivatives by these; a number is the first
-// channel.
+// Values of a leaf's textures, in the order of its model's fields, or derivatives by these; of a scalar the first channel
+// counts.
 alias Values = array<vec3f, LEAF_TEXTURES>;
 
 // The values at a point.
@@ -41,8 +41,8 @@ fn leaf_values(leaf: Leaf, point: SurfacePoint) -> Values {
     return found;
 }
 
-// The array with another value in one place. Places are compared, not computed: an array that is indexed by a number of the run lies
-// in memory, which drivers hold ready for every invocation that a processor may follow, and not in registers.
+// The array with another value in one place. The place is compared with each index: an array that is indexed by a number of
+// the run lies in memory, which drivers reserve for all invocations that can be resident, and not in registers.
 fn replaced(v: Values, at: u32, value: vec3f) -> Values {
     return Values(
         select(v[0], value, at == 0u),
@@ -129,7 +129,7 @@ fn coat_row(leaf: Leaf, row: u32) -> vec3f {
     return vec3f(bounds[at], bounds[at + 1u], bounds[at + 2u]);
 }
 
-// The row of a direction of this cosine.
+// The row of the table at this cosine, interpolated.
 fn coat_lookup(leaf: Leaf, cosine: f32) -> vec3f {
     let place = clamp(cosine, 0.0, 1.0) * f32(COAT_ENTRIES - 1u);
     let row = min(u32(place), COAT_ENTRIES - 2u);
@@ -394,7 +394,7 @@ fn values_adjoint(leaf: Leaf, point: SurfacePoint, slopes: Values) {
     }
 }
 
-// The value in one place, found as `replaced` finds it.
+// The value in one place, selected by comparisons as in `replaced`.
 fn placed(v: Values, at: u32) -> vec3f {
     var value = v[0];
     value = select(value, v[1], at == 1u);

@@ -15,7 +15,8 @@ const LOBE_STRAIGHT: u32 = 3u;
 // A sampled direction; there is none where `pdf` is zero.
 struct LobeSample {
     direction: vec3f,
-    // The pdf by solid angle of a smooth lobe, of all that could have drawn the direction; the probability of another.
+    // Of a smooth lobe the pdf by solid angle, over all lobes that could have drawn the direction; of another its
+    // probability.
     pdf: f32,
     lobe: u32,
     // The index on the side of `direction` over that on the side of `wi`.
@@ -38,7 +39,7 @@ fn normalised(v: vec3f) -> vec3f {
 #ifdef REPLAY
 #ifdef SLOPES
 
-// The gradients of what depends on two directions, by these; parts along them count for nothing.
+// Gradients of a function of two unit directions; components along the directions themselves do not count.
 struct Gradients {
     wi: vec3f,
     wo: vec3f,
@@ -48,7 +49,7 @@ fn no_gradients() -> Gradients {
     return Gradients(vec3f(0.0), vec3f(0.0));
 }
 
-// Those by two directions, either of which above() may have reversed, from those by what it made of them.
+// Gradients by two directions, from those by the directions that above() made of them.
 fn gradients_above(wi: vec3f, by: Gradients) -> Gradients {
     return Gradients(above(wi, by.wi), above(wi, by.wo));
 }
@@ -59,7 +60,7 @@ fn torque(wi: vec3f, wo: vec3f, by: Gradients) -> vec3f {
     return cross(wi, by.wi) + cross(wo, by.wo);
 }
 
-// The gradient of what depends on a direction's cosine alone.
+// The gradient of a function of a direction's cosine alone.
 fn upright(by_cosine: f32) -> vec3f {
     return vec3f(0.0, 0.0, by_cosine);
 }
@@ -67,7 +68,7 @@ fn upright(by_cosine: f32) -> vec3f {
 #endif
 #endif
 
-// The mirror image of the surface's side.
+// `v` mirrored at the surface: z negated.
 fn flipped(v: vec3f) -> vec3f {
     return vec3f(v.x, v.y, -v.z);
 }
@@ -95,7 +96,7 @@ fn halfway(a: vec3f, b: vec3f) -> vec3f {
     return sum * (1.0 / sqrt(dot(sum, sum)));
 }
 
-// A uniform point of the unit disk, by the map that keeps neighbours together (Shirley1997).
+// A uniform point of the unit disk, by the concentric map (Shirley1997).
 fn disk(u: vec2f) -> vec2f {
     let p = 2.0 * u - 1.0;
     if p.x == 0.0 && p.y == 0.0 {

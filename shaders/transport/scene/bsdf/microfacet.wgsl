@@ -16,7 +16,7 @@ const MAX_EXPONENT: f32 = 80.0;
 // The cotangent over the roughness from which on Beckmann's shadowing counts as none.
 const NO_SHADOWING: f32 = 1.6;
 
-// The law of the slopes.
+// The distribution of normals.
 const DISTRIBUTION_BECKMANN: u32 = 0u;
 const DISTRIBUTION_GGX: u32 = 1u;
 
@@ -33,7 +33,7 @@ fn microfacets_new(distribution: u32, alpha: vec2f, visible: bool) -> Microfacet
     return Microfacets(distribution, max(alpha, vec2f(MIN_ALPHA)), visible);
 }
 
-// The density of normals: its integral times the cosine is one.
+// The density D of normals: the integral of D times the cosine is one.
 fn microfacets_density(facets: Microfacets, m: vec3f) -> f32 {
     if !(m.z > 0.0) {
         return 0.0;
@@ -66,7 +66,8 @@ fn microfacets_stretched_direction(facets: Microfacets, v: vec3f) -> vec2f {
     return vec2f(dot(wide, wide), abs(v.z));
 }
 
-// Beckmann's cotangent over the roughness, and the root of its square part, which is zero where nothing is shadowed.
+// Beckmann's cotangent over the roughness, and the root of the part (alpha_u x)^2 + (alpha_v y)^2; both zero where nothing is
+// shadowed.
 fn microfacets_steepness(part: vec2f) -> vec2f {
     let root = sqrt(part.x);
     if !(root * NO_SHADOWING - part.y > 0.0) {
@@ -98,7 +99,7 @@ fn fit_below(a: f32) -> f32 {
     return 1.0 + (2.276 + 2.577 * a) * a;
 }
 
-// What a surface of such mirrors, reflecting all light, makes of light from `wo`: D G / (4 cos wi).
+// Reflection by the microfacets without Fresnel's factor, times the cosine of `wo`: D G / (4 cos wi).
 fn microfacets_reflection(facets: Microfacets, wi: vec3f, wo: vec3f) -> f32 {
     let shadowing = microfacets_shadowing_over_cosine(facets, wi) * microfacets_shadowing(facets, wo);
     return 0.25 * microfacets_density(facets, halfway(wi, wo)) * shadowing;
@@ -117,7 +118,7 @@ struct Bend {
     // The cosines with m of `wi`, positive, and `wo`, negative.
     wi_m: f32,
     wo_m: f32,
-    // Not where a direction sees the back of the normal, or no normal does it.
+    // False where a direction sees the back of the normal, or no normal refracts `wo` into `wi`.
     exists: bool,
 }
 
@@ -135,9 +136,9 @@ fn bend_new(wi: vec3f, wo: vec3f, e: f32) -> Bend {
     return Bend(h, m, square, length, wi_m, wo_m, wi_m > 0.0 && wo_m < 0.0);
 }
 
-// What a surface of such mirrors, refracting all light without gathering it in a smaller angle, makes of light from
-// `wo`: D G |wi.m| |wo.m| / (cos wi |h|^2), with h = wi + e wo for the relative index e. `wi` is above the surface and
-// `wo` below it. Zero where one of them sees the back of m.
+// Refraction by the microfacets without Fresnel's factor and without the scaling of radiance, times the cosine of `wo`:
+// D G |wi.m| |wo.m| / (cos wi |h|^2), with h = wi + e wo for the relative index e. `wi` is above the surface and `wo` below
+// it. Zero where one of them sees the back of m.
 fn microfacets_refraction(facets: Microfacets, wi: vec3f, wo: vec3f, e: f32) -> f32 {
     let bend = bend_new(wi, wo, e);
     if !bend.exists {
@@ -167,7 +168,7 @@ fn microfacets_reflection_pdf(facets: Microfacets, wi: vec3f, wo: vec3f) -> f32 
     return 0.25 * density * m.z / max(dot(wo, m), 1.1754944e-38);
 }
 
-// Samples a normal, of those that `wi` sees or of all.
+// Samples a normal, of those visible from `wi` or of all.
 fn microfacets_sample_normal(facets: Microfacets, wi: vec3f, u: vec2f) -> vec3f {
     let alpha = facets.alpha;
     if !facets.visible {
@@ -200,7 +201,7 @@ fn microfacets_density_slopes(facets: Microfacets, m: vec3f) -> vec2f {
     return (slope * slope * factor - 1.0) / facets.alpha;
 }
 
-// The derivative along `d` of the logarithm of the density at h / |h|, over |h|^4.
+// The derivative along `d` of the logarithm of D(h / |h|) / |h|^4, D being the density.
 fn microfacets_density_slope_along(facets: Microfacets, h: vec3f, d: vec3f) -> f32 {
     let part = microfacets_stretched(facets, h);
     let along = 2.0 * h.xy * d.xy / (facets.alpha * facets.alpha);
@@ -254,7 +255,7 @@ fn microfacets_refraction_slopes(facets: Microfacets, wi: vec3f, wo: vec3f, e: f
         return vec4f(0.0);
     }
     let bend = bend_new(wi, wo, e);
-    // The products with h have the derivatives wi.wo and wo.wo; what is left of |h| is in the density's.
+    // By e, wi.h has the derivative wi.wo and wo.h has wo.wo; the factor |h|^-4 is in the density's derivative.
     let cosines = dot(wi, wo) / bend.wi_m + dot(wo, wo) / bend.wo_m;
     let along = microfacets_density_slope_along(facets, bend.h, wo) + cosines / bend.length;
     return vec4f(value, value * microfacets_log_slopes(facets, wi, wo, bend.m), value * along);
@@ -310,8 +311,8 @@ fn microfacets_reflection_gradients(facets: Microfacets, wi: vec3f, wo: vec3f) -
     );
 }
 
-// The gradients of the logarithm of microfacets_refraction by the two directions, and of what depends on the cosine of
-// `wi` with the normal by `by_cosine`.
+// The gradients by the two directions of the logarithm of a product: microfacets_refraction times a function of the cosine of
+// `wi` with the normal, whose logarithm has the derivative `by_cosine`.
 fn microfacets_refraction_gradients(
     facets: Microfacets,
     wi: vec3f,

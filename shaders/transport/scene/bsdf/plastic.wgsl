@@ -6,8 +6,8 @@
 #import transport/scene/bsdf/local
 #import transport/scene/bsdf/microfacet
 
-// The base's reflectance with what the coat reflects back into it, over pi eta^2, and its derivatives by the reflectance
-// and by the share `internal` that the coat reflects.
+// The base's reflectance with all interreflections under the coat, over pi eta^2, and its derivatives by the reflectance and
+// by the share `internal` that the coat reflects back.
 fn plastic_base(diffuse: f32, internal: f32, eta: f32, nonlinear: bool) -> vec3f {
     let scale = FRAC_1_PI / (eta * eta);
     let again = select(internal, diffuse * internal, nonlinear);
@@ -26,7 +26,7 @@ struct Plastic {
     specular: vec3f,
     // Whether light changes its colour each time it returns to the base.
     nonlinear: bool,
-    // The share that means of the factors give to the specular lobe, made on the host.
+    // Weight of the specular lobe among samples, by the means of both lobes' factors; computed by the host.
     specular_weight: f32,
 }
 
@@ -94,12 +94,12 @@ struct RoughPlastic {
     distribution: u32,
     // Whether only visible normals are sampled.
     visible: bool,
-    // The share that means of the factors give to the specular lobe, made on the host.
+    // Weight of the specular lobe among samples, by the means of both lobes' factors; computed by the host.
     specular_weight: f32,
 }
 
-// What the coat lets through on the way in and on the way out, and what it reflects back into the base: each as a
-// number, and its derivatives by the roughness and by the index.
+// The coat's transmittances for `wi` and `wo`, and its internal reflectance back into the base: values, and their derivatives
+// by the roughness and by the index.
 struct Coat {
     values: vec3f,
     by_alpha: vec3f,
@@ -223,7 +223,7 @@ fn rough_plastic_eval_adjoint(p: RoughPlastic, coat: Coat, wi: vec3f, wo: vec3f,
 
 #ifdef SLOPES
 
-// What plastic_base makes of the colours, weighted by `d`.
+// The values of plastic_base for the three channels, weighted by `d` and summed.
 fn plastic_bases(diffuse: vec3f, internal: f32, eta: f32, nonlinear: bool, d: vec3f) -> f32 {
     var sum = 0.0;
     for (var c = 0u; c < 3u; c++) {

@@ -30,7 +30,7 @@ struct Principled {
     flatness: f32,
     clearcoat: f32,
     clearcoat_gloss: f32,
-    // How much of the samples the diffuse, the specular and the clear coat's lobe ask for.
+    // Relative sampling rates of the diffuse, the specular and the clear coat's lobe.
     rates: vec3f,
     // The least share of the samples that each lobe is given on the upper side: above zero, lobes whose factors are zero
     // have derivatives of finite variance.
@@ -136,7 +136,7 @@ fn principled_probabilities(p: Principled, wi: vec3f) -> vec3f {
     return p.least_share + (1.0 - 3.0 * p.least_share) * (weights / sum);
 }
 
-// The probability that light is transmitted at a normal that is specular, of this reflectance.
+// The probability that the specular lobe transmits at a sampled normal of this reflectance.
 fn principled_transmission(p: Principled, wi: vec3f, reflectance: f32) -> f32 {
     if reflectance >= 1.0 {
         return 0.0;
@@ -215,8 +215,8 @@ fn coat_normal(alpha: f32, u: vec2f) -> vec3f {
 
 #ifdef REPLAY
 
-// Derivatives of principled_eval, weighted by `d`. The root of a base colour of zero, which transmitted light is
-// multiplied by, counts as constant there.
+// Derivatives of principled_eval, weighted by `d`. Transmitted light is multiplied by the root of the base colour, which
+// counts as constant at zero, where its slope is infinite.
 fn principled_eval_adjoint(p: Principled, wi: vec3f, wo: vec3f, d: vec3f) -> Principled {
     var out = Principled();
     out.rates = p.rates;
@@ -325,7 +325,7 @@ fn principled_gradients(p: Principled, wi: vec3f, wo: vec3f, d: vec3f) -> Gradie
     if wi.z < 0.0 {
         return dielectric_reflection_gradients(facets, p.eta, wi, wo, sum * shares.y);
     }
-    // What microfacets mirror, and its derivative by the cosine between a direction and the normal halfway.
+    // Specular reflection, and its derivative by the cosine between a direction and the normal halfway.
     let cosine = mirror_cosine(wi, wo);
     let mirrors = microfacets_reflection(facets, wi, wo);
     let weight = schlick_weight(cosine);

@@ -6,7 +6,7 @@
 #import transport/scene/bsdf/local
 #import transport/scene/bsdf/microfacet
 
-// How the roughness of what passes straight through grows with the index (Burley2015).
+// How the roughness of specular transmission grows with the index: factor and offset (Burley2015).
 const WIDENING: vec2f = vec2f(0.65, -0.35);
 
 // A thin sheet. All but `eta`, which is at least one, and `diff_trans`, which is at most two, lie in [0, 1].
@@ -22,8 +22,7 @@ struct PrincipledThin {
     flatness: f32,
     // Twice the share of diffuse light that leaves on the other side.
     diff_trans: f32,
-    // How much of the samples the lobes ask for: diffuse reflection and transmission, specular reflection and
-    // transmission.
+    // Relative sampling rates of the lobes: diffuse reflection and transmission, specular reflection and transmission.
     rates: vec4f,
     // The least share of the samples that each lobe is given: above zero, lobes whose factors are zero have derivatives of
     // finite variance.
@@ -34,7 +33,7 @@ fn principled_thin_facets(p: PrincipledThin) -> Microfacets {
     return microfacets_new(DISTRIBUTION_GGX, disney_alpha(p.roughness, p.anisotropic), true);
 }
 
-// The roughness of what passes straight through, and its derivatives by roughness and by index.
+// The roughness of specular transmission, and its derivatives by roughness and by index.
 fn principled_thin_widened(p: PrincipledThin) -> vec3f {
     let factor = WIDENING.x * p.eta + WIDENING.y;
     let roughness = p.roughness * factor;
@@ -184,7 +183,7 @@ fn principled_thin_eval_adjoint(p: PrincipledThin, wi: vec3f, wo: vec3f, d: vec3
     out.eta = by_f * f.z + dot(d_tinted, tint) * normal_reflectance_slope(p.eta);
     out.flatness = by_shape * share * shape.z;
     out.sheen = by_sheen * share * diffusion.sheen;
-    // What the shares of the diffuse lobe and of sheen are multiplied by.
+    // The derivative by (1 - spec_trans) (1 - through), the common factor of the diffuse lobe and of sheen.
     let by_share = (by_shape * shape.x + by_sheen * p.sheen * diffusion.sheen) * o.z;
     out.diff_trans = -0.5 * solid * by_share;
     out.spec_trans = by_mirrors * value.x - (1.0 - through) * by_share;
@@ -194,7 +193,7 @@ fn principled_thin_eval_adjoint(p: PrincipledThin, wi: vec3f, wo: vec3f, d: vec3
     return out;
 }
 
-// Derivatives of what is transmitted.
+// Derivatives of principled_thin_eval for `o` below the sheet.
 fn principled_thin_transmission_adjoint(
     p: PrincipledThin,
     i: vec3f,
@@ -244,7 +243,7 @@ fn principled_thin_upper_gradients(p: PrincipledThin, i: vec3f, o: vec3f, d: vec
         let by = principled_thin_transmission_gradients(p, i, o);
         return Gradients(by.wi * weight, by.wo * weight + upright(-weight * solid * through));
     }
-    // What microfacets mirror, and its derivative by the cosine between a direction and the normal halfway.
+    // Specular reflection, and its derivative by the cosine between a direction and the normal halfway.
     let cosine = mirror_cosine(i, o);
     let facets = principled_thin_facets(p);
     let mirrors = p.spec_trans * microfacets_reflection(facets, i, o);
@@ -271,7 +270,7 @@ fn principled_thin_upper_gradients(p: PrincipledThin, i: vec3f, o: vec3f, d: vec
     );
 }
 
-// The gradients of the glossy part of what is transmitted, over the base colour.
+// The gradients of specular transmission, over the base colour.
 fn principled_thin_transmission_gradients(p: PrincipledThin, i: vec3f, o: vec3f) -> Gradients {
     if !passes(i, o) {
         return no_gradients();

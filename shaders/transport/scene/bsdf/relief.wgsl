@@ -1,22 +1,22 @@
-// A normal that is not the surface's own, as of a normal map or a bump map: the frame that it makes in the local frame of
-// the surface, the light that such a relief shadows (Estevez2019), and the derivatives by the normal.
+// A perturbed normal, of a normal map or a bump map: its frame within the local frame of the surface, its shadowing
+// (Estevez2019), and the derivatives by the normal.
 
-// Eight times the squared roughness of microfacets whose slopes are as steep as a normal's.
+// Squared roughness of the microfacets that stand for a perturbed normal, over the squared slope of that normal.
 const STEEPNESS: f32 = 0.125;
 
 // The frame of a perturbed normal, in the local frame of the surface.
 struct Relief {
-    // The vector that the normal is the direction of, turned towards the viewer.
+    // The normal before normalisation, turned towards the viewer.
     m: vec3f,
-    // One over its length; zero where it has none.
+    // One over its length; zero where that is zero.
     scale: f32,
     // -1 where x and y were reversed to turn it towards the viewer.
     sign: f32,
     // The normal.
     n: vec3f,
-    // The length of its part across x.
+    // The length of the normal's part perpendicular to x.
     across: f32,
-    // The other axes: along x as far as that is tangential, and perpendicular to both.
+    // The other axes: the tangential part of x, normalised, and n × s.
     s: vec3f,
     t: vec3f,
 }
@@ -55,7 +55,7 @@ fn relief_to_surface(relief: Relief, v: vec3f) -> vec3f {
     return relief.s * v.x + relief.t * v.y + relief.n * v.z;
 }
 
-// The squared roughness of microfacets that would be as steep; -1 where it is one, the most.
+// The squared roughness of microfacets as steep as the normal; -1 where it is clamped to one.
 fn relief_roughness(relief: Relief) -> f32 {
     let m = relief.m;
     let across = STEEPNESS * (m.x * m.x + m.y * m.y);

@@ -1,4 +1,5 @@
-//! The binary parts of a glTF file: in it, beside it, or in its names; and whether what is said of them can be true.
+//! The binary data of a glTF file: inside it, in files beside it, or in its URIs; and checks of the sizes that it
+//! claims.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,7 +15,8 @@ use crate::io::read_at_most;
 /// Largest file, in bytes.
 const MAX_BYTES: u64 = 2 << 30;
 
-/// Most entries of an array that states a few of them and takes the others to be zero: no bytes vouch for their number.
+/// Largest number of entries of a sparse accessor without a buffer view, most of which are zero: the file's length does
+/// not limit it.
 const MAX_IMPLIED: usize = 1 << 20;
 
 /// Bytes of the header of a binary file.
@@ -41,11 +43,11 @@ impl Buffers {
         }
     }
 
-    /// Whether an array of one of these kinds lies in its buffer. Only such ones can be read without a panic, or within
-    /// the memory that their file takes.
+    /// Checks that an accessor is of one of these kinds and lies in its buffer. Reading any other would panic, or could
+    /// take far more memory than the file.
     ///
     /// # Errors
-    /// It is of another kind, or what is said of it cannot be true.
+    /// It is of another kind, or its claimed size or place cannot be true.
     pub(super) fn check(&self, accessor: &Accessor<'_>, kinds: &[(Dimensions, DataType)]) -> Result<()> {
         let number = accessor.index();
         let kind = (accessor.dimensions(), accessor.data_type());
@@ -84,7 +86,7 @@ impl Buffers {
         Ok(())
     }
 
-    /// Whether a part of a buffer has an array's entries of `size` bytes each.
+    /// Checks that a buffer view holds `count` entries of `size` bytes each.
     fn holds_entries(
         &self,
         accessor: usize,
@@ -116,7 +118,7 @@ impl Buffers {
     }
 }
 
-/// The byte behind the last entry of an array.
+/// Position behind the last byte of an array's last entry; None if it overflows.
 fn end(offset: usize, stride: usize, count: usize, size: usize) -> Option<usize> {
     stride
         .checked_mul(count.checked_sub(1)?)?
@@ -172,7 +174,7 @@ fn parse(bytes: &[u8]) -> Result<Gltf> {
     if let Some(name) = gltf.extensions_required().find(|name| !known.contains(name)) {
         bail!("cannot be read without the extension `{name}`; export it without that");
     }
-    // The validation itself takes this for granted.
+    // `validate` assumes that these accessors exist.
     let root = gltf.as_json();
     let primitives = root.meshes.iter().flat_map(|mesh| &mesh.primitives);
     let positions = Checked::Valid(Semantic::Positions);
@@ -184,7 +186,7 @@ fn parse(bytes: &[u8]) -> Result<Gltf> {
             root.accessors.len()
         );
     }
-    // Nor does it look whether an image has what its kind needs, which the crate relies on.
+    // `validate` does not check these members of an image either, on which the crate relies.
     let lacks = |image: &json::Image| match image.buffer_view {
         Some(_) => image.mime_type.is_none().then_some("mimeType"),
         None => image.uri.is_none().then_some("uri"),
@@ -219,7 +221,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     read_at_most(path, MAX_BYTES).with_context(|| format!("{shown}: cannot be read"))
 }
 
-/// The bytes that a name stands for: its own, in base 64, or those of a file in the folder.
+/// The bytes that a URI refers to: base64 data in the URI itself, or a file in the folder.
 fn fetch(folder: &Path, uri: &str) -> Result<Vec<u8>> {
     if let Some(rest) = uri.strip_prefix("data:") {
         let coded = rest.split_once(";base64,").map(|(_, coded)| coded);
@@ -234,7 +236,7 @@ fn fetch(folder: &Path, uri: &str) -> Result<Vec<u8>> {
     read(&folder.join(name))
 }
 
-/// A name in which `%20` stands for a blank.
+/// Decodes the percent escapes of a URI, such as `%20` for a blank.
 fn unescaped(uri: &str) -> Result<String> {
     let mut bytes = Vec::with_capacity(uri.len());
     let mut rest = uri.as_bytes();

@@ -14,18 +14,18 @@ use super::textures::{self, Use};
 /// F₀ of a `principled` with a `specular` of one.
 const MOST_SPECULAR: f64 = 0.08;
 
-/// How many times weaker the coat of a `principled` is than that of glTF.
+/// Strength of glTF's coat over that of a `principled` with the same factor.
 const COAT: f64 = 4.0;
 
-/// Roughness of the alpha of a coat with a gloss of zero and of one.
+/// The alpha of a `principled`'s coat with a gloss of zero and of one.
 const GLOSS: [f64; 2] = [0.1, 0.001];
 
-/// How a primitive looks.
+/// The material of a primitive, converted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Look {
     /// A reference to a BSDF.
     pub bsdf: Value,
-    /// A BSDF with the colours of vertices, where nothing else gives its colour.
+    /// The BSDF with vertex colours as its colour, if no texture gives it.
     pub with_colors: Option<Value>,
     pub emitter: Option<Value>,
     /// The set of texture coordinates of all its textures.
@@ -34,30 +34,30 @@ pub(super) struct Look {
     pub factor: [f32; 3],
 }
 
-/// What has been converted already: looks by material and by how normals lie, images by what has been made of them.
+/// Cache: looks by material and by orientation of the normal map, image files by image and use.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     known: HashMap<(Option<usize>, bool), Look>,
     pub files: HashMap<(usize, String), PathBuf>,
 }
 
-/// What a material's values are, as numbers, images or colours of the scene file.
+/// A material's values, as numbers, textures or colours of the scene file.
 struct Values {
     color: Value,
     roughness: Value,
     metallic: Value,
-    /// F₀ of what is no metal.
+    /// F₀ of the part that is no metal.
     reflectance: f64,
     ior: f64,
     transmission: f64,
-    /// Whether light goes through a solid, not through a sheet.
+    /// Whether transmitted light enters a solid, rather than passing a thin sheet.
     is_solid: bool,
     /// Strength and roughness of a coat.
     coat: [f64; 2],
 }
 
 impl Values {
-    /// The name of the parameter that the colour is.
+    /// The key of the colour in the BSDF.
     fn color_key(&self) -> &'static str {
         if self.is_diffuse() { "reflectance" } else { "base_color" }
     }
@@ -72,7 +72,7 @@ impl Values {
         is_plain && self.roughness.is_number() && (self.is_solid || self.roughness == json!(0.0))
     }
 
-    /// The BSDF without what wraps it.
+    /// The BSDF without those around it (normal map, two sides, mask).
     fn bsdf(&self) -> Value {
         let color = &self.color;
         if self.is_diffuse() {
@@ -117,8 +117,8 @@ impl Values {
 }
 
 impl Conversion<'_> {
-    /// How a material looks. `turned`: whether u, v and the normal are a right-handed frame, so that the second axis of our
-    /// normals leads along v, and glTF's against it.
+    /// Converts a material, once. `turned`: whether u, v and the normal form a right-handed frame; then the second
+    /// component of our normal maps points along v, and that of glTF's against it.
     pub(super) fn look(&mut self, material: &Material<'_>, turned: bool, looks: &mut Looks) -> Result<Look> {
         let turned = turned && material.normal_texture().is_some();
         let key = (material.index(), turned);
@@ -195,7 +195,7 @@ impl Conversion<'_> {
         let mut reflectance = ((ior - 1.0) / (ior + 1.0)).powi(2);
         if let Some(specular) = material.specular() {
             let [r, g, b] = specular.specular_color_factor().map(f64::from);
-            // A grey colour is one more factor, but for what is reflected at grazing angles.
+            // A grey colour acts as one more factor, except on reflection at grazing angles.
             let is_grey = r == g && g == b && (0.0..=1.0).contains(&r);
             reflectance *= f64::from(specular.specular_factor()).clamp(0.0, 1.0) * if is_grey { r } else { 1.0 };
             if !is_grey && reflectance > 0.0 {
@@ -249,7 +249,7 @@ impl Conversion<'_> {
         ["clearcoatFactor", "clearcoatRoughnessFactor"].map(|key| number(material, COAT_OF, key).clamp(0.0, 1.0))
     }
 
-    /// Says what the BSDF is not, though glTF says it.
+    /// Notes the properties of the glTF material that the BSDF lacks.
     fn note_shortfalls(&mut self, material: &Material<'_>, values: &Values) {
         let name = material.name().unwrap_or("material");
         if values.transmission > 0.0 && !values.is_solid {
@@ -271,7 +271,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// What stands around the BSDF, from inside.
+    /// The BSDFs around that of the material, from the innermost: normal map, two sides, mask.
     fn wraps(
         &mut self,
         material: &Material<'_>,
@@ -314,7 +314,7 @@ impl Conversion<'_> {
         Ok(wraps)
     }
 
-    /// The light of a surface itself.
+    /// The emitter of the surface; None if it does not shine.
     fn emitter(
         &mut self,
         material: &Material<'_>,

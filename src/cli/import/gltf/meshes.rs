@@ -13,10 +13,10 @@ use super::materials::Looks;
 use super::{Conversion, matrix};
 use crate::io::mesh::{self, Attribute, Mesh};
 
-/// Most vertices and triangles that are written: a small file can name the same vertices any number of times.
+/// Largest number of vertices and triangles written in all: a small file can refer to the same vertices many times.
 const MAX_WRITTEN: usize = 1 << 28;
 
-/// The file of a primitive, and what else shapes take from it.
+/// The written file of a primitive, and the values that all shapes made from it share.
 #[derive(Debug, Clone)]
 pub(super) struct Written {
     file: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct Written {
 }
 
 impl Conversion<'_> {
-    /// The shapes of a node.
+    /// Adds a shape for each primitive of a node's mesh.
     pub(super) fn mesh(
         &mut self,
         mesh: &gltf::Mesh<'_>,
@@ -84,7 +84,7 @@ impl Conversion<'_> {
             "type": "ply",
             "filename": self.relative(&written.file)?,
             "to_world": matrix(to_world),
-            // glTF's triangles without normals are flat.
+            // glTF's primitives without normals are flat shaded.
             "face_normals": written.is_flat,
             "bsdf": written.bsdf,
         });
@@ -188,7 +188,7 @@ impl Conversion<'_> {
         })
     }
 
-    /// A set of texture coordinates; none if there is no such set.
+    /// The texture coordinates of set number `set`; empty if there is no such set.
     fn uvs(&self, primitive: &Primitive<'_>, set: u32, count: usize) -> Result<Vec<[f32; 2]>> {
         const PAIRS: &[(Dimensions, DataType)] = &[
             (Dimensions::Vec2, DataType::F32),
@@ -265,7 +265,7 @@ fn triangles(mode: Mode, indices: &[u32]) -> Vec<[u32; 3]> {
     }
 }
 
-/// Whether u, v and the faces are a right-handed frame over most triangles.
+/// Whether u, v and the face normal form a right-handed frame on most triangles.
 fn goes_round_with_uvs(mesh: &Mesh) -> bool {
     let mut balance = 0i64;
     for [a, b, c] in mesh.triangles.iter().map(|t| t.map(|v| v as usize)) {

@@ -24,13 +24,13 @@ use buffers::Buffers;
 use materials::Looks;
 use meshes::Written;
 
-/// Edges of paths of the integrator that the scene file has.
+/// Longest path, in edges, of the integrator in the scene file.
 const MAX_DEPTH: u32 = 8;
 
 /// Deepest nesting of nodes.
 const MAX_NESTING: usize = 256;
 
-/// Most nodes, instances of a node that several others hold counted each.
+/// Largest number of nodes; a node with several parents counts once for each.
 const MAX_NODES: usize = 1 << 20;
 
 /// Writes the scene file, its meshes and its images.
@@ -79,7 +79,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
 /// that is left out or added.
 ///
 /// # Errors
-/// The file is no glTF 2.0, or is damaged; a file cannot be written. A folder that was not there before is gone again.
+/// The file is no glTF 2.0, or is damaged; a file cannot be written. A folder created for it is then removed.
 pub fn convert(path: &Path, output: &Path) -> Result<(String, Vec<String>)> {
     let (gltf, buffers) = buffers::open(path)?;
     let folder = companions(output);
@@ -102,12 +102,12 @@ pub fn convert(path: &Path, output: &Path) -> Result<(String, Vec<String>)> {
     let converted = conversion.scene(&gltf);
     let Conversion { root, notes, .. } = conversion;
     let text = pretty::pretty(&Value::Object(root));
-    // What no other program would read is not left behind.
+    // After an error nobody needs the files: a new folder is removed.
     let converted = converted.and_then(|()| Ok(scene::parse(&text, output)?));
     if converted.is_err() && is_new {
         let _ = std::fs::remove_dir_all(&folder);
     }
-    // Gone again if nothing has been written into it.
+    // Removes the folder if it is empty.
     let _ = std::fs::remove_dir(&folder);
     converted?;
     Ok((text, notes))
@@ -119,7 +119,7 @@ fn companions(output: &Path) -> PathBuf {
     output.with_file_name(format!("{stem}_files"))
 }
 
-/// A scene that is being put together.
+/// A scene under conversion.
 struct Conversion<'a> {
     path: &'a Path,
     output: &'a Path,
@@ -141,7 +141,7 @@ struct Conversion<'a> {
 }
 
 impl Conversion<'_> {
-    /// Converts all that a file shows.
+    /// Converts a file's default scene, and adds a camera or a light if it has none.
     fn scene(&mut self, gltf: &gltf::Gltf) -> Result<()> {
         let shown = self.path.display().to_string();
         self.left_out(gltf);
@@ -176,7 +176,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// Says what scenes have no place for.
+    /// Notes animations, skins and extensions, which scenes cannot hold.
     fn left_out(&mut self, gltf: &gltf::Gltf) {
         const TAKEN: &[&str] = &[
             "KHR_lights_punctual",
@@ -202,7 +202,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// A node and what is in it.
+    /// Converts a node and its children.
     fn node(&mut self, node: &gltf::Node<'_>, around: &DAffine3, nesting: usize, looks: &mut Looks) -> Result<()> {
         self.nodes += 1;
         ensure!(
@@ -249,19 +249,19 @@ impl Conversion<'_> {
         names.find(|name| !is_taken(name)).unwrap_or_default()
     }
 
-    /// What the scene file calls a file that is there.
+    /// The path of an existing file as the scene file states it.
     fn relative(&self, file: &Path) -> Result<String> {
         Ok(crate::io::relative(file, self.output)?)
     }
 }
 
-/// Rows of a map.
+/// A map as the rows of a 4 × 4 matrix.
 fn matrix(map: &DAffine3) -> Value {
     let m = DMat4::from(*map).transpose().to_cols_array_2d();
     json!(m)
 }
 
-/// The file's name in the current folder.
+/// The file's name with the extension `.json`, in the current folder.
 fn default_output(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default();
     Path::new(stem).with_extension("json")

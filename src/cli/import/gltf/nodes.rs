@@ -9,22 +9,22 @@ use serde_json::json;
 
 use super::{Conversion, matrix};
 
-/// Lumens of a watt, which relates glTF's photometric units to those of scenes.
+/// Lumens per watt, which relates glTF's photometric units to those of scenes.
 const LUMENS: f64 = 683.0;
 
 /// Pixels along y of a camera's picture.
 const HEIGHT: f64 = 512.0;
 
-/// Farthest that a camera sees whose file does not say.
+/// Far clip distance of a camera whose file states none.
 const FAR: f64 = 1e4;
 
-/// Height of the view of a camera that the file lacks, in turns.
+/// Field of view of the camera that is added to a file without one, in turns.
 const VIEW: f64 = 40.0 / 360.0;
 
-/// glTF looks along -z with +x to the right, scenes along +z with +x to the left.
+/// The pose of a camera or light: glTF looks along -z with +x to the right, scenes along +z with +x to the left.
 fn looking(to_world: &DAffine3) -> DAffine3 {
     let mut place = *to_world * DAffine3::from_scale(DVec3::new(-1.0, 1.0, -1.0));
-    // Cameras and lights have no size.
+    // Normalises the axes, as cameras and lights have no scale.
     let [z, y] = [place.matrix3.z_axis, place.matrix3.y_axis].map(DVec3::normalize_or_zero);
     let x = y.cross(z).normalize_or_zero();
     place.matrix3 = glam::DMat3::from_cols(x, z.cross(x), z);

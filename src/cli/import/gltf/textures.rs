@@ -11,21 +11,21 @@ use super::Conversion;
 use super::materials::Looks;
 use crate::io::{Encoding, Image, image, srgb};
 
-/// What the texels of an image become.
+/// How the texels of an image are used.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Use {
     /// Linear colours, times a factor.
     Color([f32; 3]),
     /// A channel, times a factor.
     Channel(usize, f32),
-    /// Opacities, times a factor; with a bound, one from there on and zero below.
+    /// Opacities, times a factor; with a bound, one from the bound on and zero below.
     Opacity { factor: f32, bound: Option<f32> },
-    /// Normals, whose slopes are scaled, that along the second axis turned round if so.
+    /// Normals, whose first two components are scaled, and the second negated if `turned`.
     Normal { scale: f32, turned: bool },
 }
 
 impl Conversion<'_> {
-    /// A texture where a material names it; the set of texture coordinates that it goes by is added to `sets`.
+    /// Converts a texture of a material; the number of its set of texture coordinates is added to `sets`.
     pub(super) fn textured(
         &mut self,
         info: &Info<'_>,
@@ -42,7 +42,7 @@ impl Conversion<'_> {
         self.bitmap(&info.texture(), made, to_uv, looks)
     }
 
-    /// A texture.
+    /// Converts a texture to a `bitmap`.
     pub(super) fn bitmap(
         &mut self,
         texture: &gltf::Texture<'_>,
@@ -73,7 +73,7 @@ impl Conversion<'_> {
         Ok(bitmap)
     }
 
-    /// The file of what becomes of an image: floats, which no factor takes bits of.
+    /// Writes an image's texels, converted for their use, to a file: as floats, so that factors lose no precision.
     fn image_file(&mut self, source: &gltf::Image<'_>, made: Use, looks: &mut Looks) -> Result<PathBuf> {
         let key = (source.index(), format!("{made:?}"));
         if let Some(known) = looks.files.get(&key) {
@@ -81,7 +81,7 @@ impl Conversion<'_> {
         }
         let number = source.index();
         let bytes = self.buffers.image(source)?;
-        // Decoded by what it holds, within the bounds of all images.
+        // The format is recognised by the content, and the limits on size are those of all images.
         let coded = tempfile::NamedTempFile::new()?;
         std::fs::write(coded.path(), bytes)?;
         let read = image::read(coded.path());
@@ -114,12 +114,12 @@ impl Conversion<'_> {
 
 /// The map of texture coordinates that `KHR_texture_transform` states.
 pub(super) fn to_uv(offset: [f32; 2], rotation: f32, scale: [f32; 2]) -> Affine2 {
-    // Angles are counter-clockwise as one sees the image, whose v grows downwards.
+    // glTF's angles are counter-clockwise in the image as shown, whose v grows downwards.
     Affine2::from_scale_angle_translation(Vec2::ONE, -rotation, Vec2::from_array(offset))
         * Affine2::from_scale(Vec2::from_array(scale))
 }
 
-/// The channels of what becomes of an image, and its values.
+/// Number of channels and values of an image converted for its use.
 fn texels(picture: &Image, made: Use, is_coded: bool) -> (usize, Vec<f32>) {
     let n = picture.channels;
     let at = |texel: &[f32], c: usize| texel[if n < 3 { 0 } else { c.min(n - 1) }];
@@ -140,7 +140,7 @@ fn texels(picture: &Image, made: Use, is_coded: bool) -> (usize, Vec<f32>) {
             (1, all.map(opacity).collect())
         }
         Use::Normal { scale, turned } => {
-            // A texel holds half of the normal plus a half.
+            // A texel holds (n + 1) / 2 of a normal n.
             let slope = |x: f32, sign: f32| 0.5 + 0.5 * sign * scale * (2.0 * x - 1.0);
             let second = if turned { -1.0 } else { 1.0 };
             let normal = |t: &[f32]| [slope(at(t, 0), 1.0), slope(at(t, 1), second), at(t, 2)];
@@ -153,7 +153,7 @@ fn texels(picture: &Image, made: Use, is_coded: bool) -> (usize, Vec<f32>) {
 mod tests {
     use super::*;
 
-    /// A quarter of a turn: what lies along u is read from the image upwards, against v, after it has been scaled.
+    /// Scales, then makes a quarter turn, by which u is read upwards in the image, against v, then shifts.
     #[test]
     fn transforms_scale_then_turn_then_shift() {
         let map = to_uv([0.25, 1.0], std::f32::consts::FRAC_PI_2, [2.0, 3.0]);

@@ -1,4 +1,4 @@
-//! The elements of Mitsuba's XML as a scene dictionary, with all that cannot be taken.
+//! Converts the elements of Mitsuba's XML to a scene dictionary, and collects what cannot be converted.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::io::relative;
 use crate::io::xml::{self, Element};
 use crate::scene::{Diagnostic, Place};
 
-/// Most files that include one another.
+/// Deepest nesting of files that include one another.
 const MAX_INCLUDES: usize = 15;
 
-/// Most elements in a scene with all that it includes.
+/// Largest number of elements in a scene and the files that it includes.
 const MAX_ELEMENTS: usize = 1 << 20;
 
 /// A scene that is being converted.
@@ -25,7 +25,7 @@ pub(super) struct Conversion<'a> {
     output: &'a Path,
     files: Vec<PathBuf>,
     mistakes: Vec<Diagnostic>,
-    /// Objects that lack something which could not be taken.
+    /// Objects that lack a member which could not be converted.
     partial: HashSet<Origin>,
     parameters: Parameters,
     /// The files that are being read, each of which includes the next.
@@ -55,7 +55,7 @@ struct Members {
 }
 
 impl<'a> Conversion<'a> {
-    /// Nothing converted yet.
+    /// A conversion to the scene file `output`, with the parameters `defines`.
     pub(super) fn new(output: &'a Path, defines: &[(String, String)]) -> Self {
         Self {
             output,
@@ -110,7 +110,7 @@ impl<'a> Conversion<'a> {
         scene
     }
 
-    /// All that could not be taken, file by file.
+    /// All mistakes, by file and place.
     pub(super) fn into_mistakes(mut self) -> Vec<Diagnostic> {
         let files = &self.files;
         let file = |mistake: &Diagnostic| {
@@ -124,13 +124,14 @@ impl<'a> Conversion<'a> {
         self.mistakes
     }
 
-    /// Whether nothing has been wrong.
+    /// Whether there has been no mistake so far.
     pub(super) fn is_sound(&self) -> bool {
         self.mistakes.is_empty()
     }
 
-    /// Adds what the reader of scenes has found, each with the origin that it was found at, if it has one, and whether it is of
-    /// an object as a whole. What is wrong where something could not be taken, or what an object then lacks, only follows from that.
+    /// Adds mistakes that the reader of scenes has found, each with its origin, if known, and whether it concerns an object as a
+    /// whole. Those that only follow from earlier mistakes are left out: at the same place, or about an object as a whole that
+    /// lacks a member.
     pub(super) fn adopt(&mut self, found: impl Iterator<Item = (Diagnostic, Option<(Origin, bool)>)>) {
         let own = self.mistakes.len();
         for (mut mistake, at) in found {
@@ -185,13 +186,13 @@ impl<'a> Conversion<'a> {
         self.mistakes.push(mistake);
     }
 
-    /// The same of something that an object then lacks.
+    /// Adds a mistake by which `object` lacks a member.
     fn lack(&mut self, source: Source, element: &Element, message: String, object: &Members) {
         self.partial.insert(object.origin);
         self.mistake(source, element, message);
     }
 
-    /// Converts what stands in an element.
+    /// Converts the children of an element.
     fn members(&mut self, parent: &Element, source: Source, members: &mut Members) {
         for child in &parent.children {
             self.elements += 1;
@@ -313,7 +314,7 @@ impl<'a> Conversion<'a> {
         Ok((!parameters.is_empty()).then_some(Value::Array(parameters)))
     }
 
-    /// Adds an object and what stands in it.
+    /// Adds an object with its members.
     fn object(&mut self, element: &Element, source: Source, members: &mut Members) -> Parsed<()> {
         attributes(element, &["type", "id", "name"])?;
         let kind = required(element, "type")?;
@@ -406,7 +407,7 @@ impl<'a> Conversion<'a> {
         included
     }
 
-    /// The contents of the innermost of the files around.
+    /// Converts the contents of the innermost file in `around`.
     fn included(&mut self, element: &Element, members: &mut Members) -> Parsed<()> {
         let path = self.around.last().cloned().unwrap_or_default();
         let Some((mut root, inner)) = self.open(&path) else {
@@ -469,7 +470,7 @@ fn diagnostic(files: &[PathBuf], origin: Origin, message: String) -> Diagnostic 
     }
 }
 
-/// Refuses attributes that mean nothing.
+/// Refuses attributes that are not `allowed`.
 fn attributes(element: &Element, allowed: &[&str]) -> Parsed<()> {
     let unknown = element
         .attributes
@@ -510,7 +511,7 @@ fn snake_case(name: &str) -> String {
         if c.is_uppercase() && before.is_lowercase() {
             out.push('_');
         }
-        // A run of capitals behind a small letter is one word.
+        // Consecutive capitals after a lower-case letter are one word.
         let in_word = c.is_uppercase() && (before.is_lowercase() || (before.is_uppercase() && out.contains('_')));
         out.extend(if in_word { c.to_lowercase().next() } else { Some(c) });
         before = c;
@@ -518,7 +519,8 @@ fn snake_case(name: &str) -> String {
     out
 }
 
-/// What versions before 2 wrote otherwise: the reflectance of `diffuse`, and offsets and scales of texture coordinates.
+/// Converts members that versions before 2 wrote differently: the reflectance of `diffuse`, and offsets and scales of
+/// texture coordinates.
 fn modernize(kind: &str, members: &mut Vec<(String, Node)>, origin: Origin) {
     if kind == "diffuse" {
         for (key, _) in members.iter_mut().filter(|(key, _)| key == "diffuse_reflectance") {

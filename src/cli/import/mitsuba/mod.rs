@@ -23,8 +23,8 @@ use convert::Conversion;
 /// Writes the scene file.
 ///
 /// # Errors
-/// All that cannot be taken, each with its place in the XML; nothing is written then. The scene file exists already, or
-/// cannot be written.
+/// All that cannot be converted, each with its place in the XML; nothing is written then. The scene file exists
+/// already, or cannot be written.
 pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
     let to_standard_output = args.output.as_deref() == Some(Path::new("-"));
     let output = args.output.clone().unwrap_or_else(|| default_output(&args.dataset));
@@ -52,21 +52,22 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The text of the scene file at `output`, and the scene that it means; `defines` are names and values of parameters.
+/// The text of the scene file at `output`, and the scene that it describes; `defines` are names and values of
+/// parameters.
 ///
 /// # Errors
-/// All that cannot be taken, each with its place in the XML.
+/// All that cannot be converted, each with its place in the XML.
 pub fn convert(path: &Path, output: &Path, defines: &[(String, String)]) -> Result<(String, Scene)> {
     let mut conversion = Conversion::new(output, defines);
     let node = conversion.scene(path);
-    // Read once with a member a line, so that mistakes are told where the XML has them.
+    // Parses a text with one member a line, so that the line of a mistake gives its place in the XML.
     let (lines, origins) = node.lines();
     match scene::parse(&lines, output) {
         Ok(scene) if conversion.is_sound() => return turned(node.value(), scene, output),
         Ok(_) => {}
         Err(mistakes) => {
-            // A mistake of an object as a whole stands where it begins, and so does one about its type, which is its own whatever
-            // else the object lacks.
+            // A mistake about an object as a whole is reported in the line where the object begins. So is one about its type,
+            // which does not follow from missing members.
             let begins: Vec<bool> = lines.lines().map(|line| line.ends_with('{')).collect();
             let is_of_type = |message: &str| {
                 message.starts_with("Mitsuba's ") || message.starts_with("unknown ") && message.contains(" type `")
@@ -84,7 +85,7 @@ pub fn convert(path: &Path, output: &Path, defines: &[(String, String)]) -> Resu
     Err(Diagnostics::of(conversion.into_mistakes()).into())
 }
 
-/// The text and the scene of a value, once shapes that Mitsuba turns by mirroring them are as it has them.
+/// The text and the scene of a dictionary, after `flip_normals` is adapted for shapes that Mitsuba turns when mirrored.
 fn turned(mut value: Value, scene: Scene, output: &Path) -> Result<(String, Scene)> {
     if let Some(root) = value.as_object_mut()
         && turn(&scene, root)?
@@ -96,7 +97,7 @@ fn turned(mut value: Value, scene: Scene, output: &Path) -> Result<(String, Scen
     Ok((json::pretty(&value), scene))
 }
 
-/// The XML's name in the current folder.
+/// The XML's name with the extension `.json`, in the current folder.
 fn default_output(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default();
     Path::new(stem).with_extension("json")

@@ -1,4 +1,4 @@
-//! The scene dictionary as it is built from XML: every value knows the element that it came from.
+//! The scene dictionary as it is built from XML: every value has the origin of its element.
 
 use serde_json::{Map, Value};
 
@@ -23,20 +23,20 @@ pub(super) enum Content {
     Reference(Reference),
 }
 
-/// An object that stands elsewhere.
+/// A reference to an object that is defined elsewhere.
 #[derive(Debug, Clone)]
 pub(super) struct Reference {
     /// Its id; once resolved, its path.
     pub id: String,
-    /// Whether it has been given a name, which means something.
+    /// Whether the reference has a `name`, which is then its key.
     pub named: bool,
 }
 
-/// What an id stands for.
+/// The object that an id refers to.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub path: String,
-    /// Its tag, after which unnamed references to it are called.
+    /// Its tag, which becomes the key of unnamed references to it.
     pub tag: String,
 }
 
@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    /// The same with one member a line, and the origin of each line.
+    /// The text of the dictionary with one member a line, and the origin of each line.
     pub(super) fn lines(&self) -> (String, Vec<Origin>) {
         let (mut text, mut origins) = (String::new(), vec![self.origin]);
         self.write(&mut text, &mut origins);
@@ -85,7 +85,7 @@ impl Node {
         text.push('}');
     }
 
-    /// Finds what references mean; calls `missing` for each that means nothing.
+    /// Replaces the ids in references by paths; calls `missing` for each unknown id.
     pub(super) fn resolve(&mut self, find: &impl Fn(&str) -> Option<Target>, missing: &mut impl FnMut(&str, Origin)) {
         let Content::Object(members) = &mut self.content else {
             return;

@@ -1,4 +1,4 @@
-//! What `<default>` and `--define` give, and `$name` in attributes asks for.
+//! Parameters of a Mitsuba scene: set by `<default>` and `--define`, used as `$name` in attributes.
 
 /// The parameters of a scene.
 #[derive(Debug, Default)]
@@ -8,12 +8,12 @@ pub(super) struct Parameters(Vec<Parameter>);
 struct Parameter {
     name: String,
     value: String,
-    /// Given on the command line, and not asked for yet.
+    /// Whether it was given on the command line and has not been used yet.
     unused: bool,
 }
 
 impl Parameters {
-    /// Those of the command line.
+    /// The parameters of the command line.
     pub(super) fn given(defines: &[(String, String)]) -> Self {
         let parameter = |(name, value): &(String, String)| Parameter {
             name: name.clone(),
@@ -23,7 +23,7 @@ impl Parameters {
         Self(defines.iter().map(parameter).collect())
     }
 
-    /// A value for a parameter that has none.
+    /// Sets the value of a parameter that has none.
     pub(super) fn set_default(&mut self, name: &str, value: &str) {
         if self.0.iter().all(|p| p.name != name) {
             self.0.push(Parameter {
@@ -34,12 +34,13 @@ impl Parameters {
         }
     }
 
-    /// The names that were given for nothing.
+    /// The names given on the command line that nothing has used.
     pub(super) fn unused(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|p| p.unused).map(|p| p.name.as_str())
     }
 
-    /// `text` with values in the place of `$name`: of the longest name that fits; `\$` is a dollar sign.
+    /// `text` with each `$name` replaced by its value, where the longest known name that fits counts; `\$` is a dollar
+    /// sign.
     ///
     /// # Errors
     /// There is no such parameter.

@@ -29,7 +29,7 @@ fn numbers(text: &str) -> Parsed<Vec<f64>> {
     parts.filter(|part| !part.is_empty()).map(parse_number).collect()
 }
 
-/// An attribute, without which the element means nothing.
+/// The value of a mandatory attribute.
 pub(super) fn required<'e>(element: &'e Element, name: &str) -> Parsed<&'e str> {
     element
         .attribute(name)
@@ -135,7 +135,7 @@ fn three(element: &Element, name: &str) -> Parsed<DVec3> {
     }
 }
 
-/// `<lookat>`. Without `up`, or where it is zero, Mitsuba takes the first of two axes beside the direction.
+/// `<lookat>`. Without `up`, or where it is zero, Mitsuba takes the first of two axes perpendicular to the direction.
 fn look_at(element: &Element) -> Parsed<Value> {
     let (origin, target) = (three(element, "origin")?, three(element, "target")?);
     let given = match element.attribute("up") {

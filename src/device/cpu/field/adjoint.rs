@@ -1,6 +1,6 @@
 //! The PRB adjoint pass. Rays replay in parallel and leave compact records, sorted by brick and cell of the grids; then
-//! each brick is summed by one thread, cell by cell, in ray order. Neither atomics nor a gradient copy a thread, and
-//! the same bits whatever the number of threads.
+//! each brick is summed by one thread, cell by cell, in ray order. That takes neither atomics nor a copy of the gradient for
+//! each thread, and gives the same bits whatever the number of threads.
 //!
 //! Rows of bricks along x are reduced in four turns by the parity of their places along y and z: rows of one turn share
 //! no texel.
@@ -33,9 +33,9 @@ use crate::transport::field::radiance_field::{LANES, Sample, SampleSink, State, 
 use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::sh::Basis;
 
-/// Records that a round of chunks may leave at most; what bounds the memory of the adjoint, however long rays are.
+/// Most records of a round of chunks, which bounds the adjoint's memory, unless [`LEAST_CHUNKS`] chunks have more.
 const ROUND_RECORDS: usize = 1 << 20;
-/// Chunks of a round, even if they leave more.
+/// Least number of chunks of a round, even if they have more records.
 const LEAST_CHUNKS: usize = 4;
 
 impl FieldPasses {
@@ -119,7 +119,7 @@ impl FieldPasses {
                 stats.samples += replay.stats.samples;
                 stats.drifted += replay.stats.drifted;
                 for (sensor, of_ray) in &replay.views {
-                    // Records behind those of the scene are nobody's.
+                    // Sensors behind those of the scene have no sums.
                     if let Some(sum) = sums.get_mut(*sensor as usize) {
                         (0..SUMS).for_each(|k| sum[k] += f64::from(of_ray[k]));
                     }
@@ -133,7 +133,7 @@ impl FieldPasses {
     }
 }
 
-/// Sums the records of a round into the gradients, those of the bricks that are this rank's.
+/// Sums the records of a round into the gradients, in this rank's bricks alone.
 fn reduce(
     inputs: &Inputs,
     slots: Option<FieldSlots>,
@@ -198,7 +198,7 @@ struct ReplayChunk<'a> {
     occupancy: &'a [u8],
     inputs: &'a Inputs,
     pass: Pass<'a>,
-    /// Those of this round.
+    /// The samples of each pixel that this round replays.
     samples: Range<u32>,
     chunk: Chunk,
     adjoint: &'a [[f32; 3]],
@@ -206,7 +206,7 @@ struct ReplayChunk<'a> {
     /// Index of the chunk's first ray in the round.
     first_ray: u32,
     replays: &'a mut Replays,
-    /// Of the directions of the chunk's rays.
+    /// Spherical harmonics of the directions of the chunk's rays.
     bases: &'a mut [Basis],
     /// Whether derivatives by the field are wanted, and by the views.
     with_field: bool,
@@ -223,7 +223,7 @@ struct Recorder<'a, W> {
     ray: u32,
     /// Number of the packet's first record.
     begin: usize,
-    /// Keys of the places that the ray looks at.
+    /// Brick and cell of each of the places on the ray that are being evaluated.
     keys: [u32; LANES],
     level: PhantomData<W>,
 }
@@ -345,8 +345,8 @@ impl Kernel for ReplayChunk<'_> {
 }
 
 impl ReplayStats {
-    /// Counts a finished replay whose primal radiance was `radiance`: the sum of the sizes of its contributions, as long as
-    /// bounds keep the background's radiance from being negative; else the count of drifted rays is too high.
+    /// Counts a finished replay whose primal radiance was `radiance`. In the bound (9) that stands for the sum of all
+    /// contributions' magnitudes: where the background may be negative it is smaller, and too many rays count as drifted.
     #[inline(always)]
     fn count(&mut self, replay: &State<f32>, radiance: &[f32; 3]) {
         self.rays += 1;

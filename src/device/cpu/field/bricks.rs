@@ -10,14 +10,14 @@ use crate::transport::lookup::grid::index_below;
 /// a brick is wider than eight cells some share a key, which costs time and nothing else.
 pub(in crate::device::cpu) const CELL_BITS: u32 = 9;
 
-/// The lattice of bricks: the same for both grids, and along each axis at least three texels of either a brick, so that
-/// bricks two apart share no texel.
+/// The lattice of bricks, the same for both grids. Along each axis a brick has at least three texels of either grid, so that
+/// two bricks with a third between them share no texel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::device::cpu) struct Bricks {
     pub(in crate::device::cpu) count: [u32; 3],
     /// Texels of the colour grid.
     pub(in crate::device::cpu) texels: [u32; 3],
-    /// Half a texel of it, in bricks: bricks begin where cells do.
+    /// Half a texel of the colour grid, in bricks: bricks begin where cells do.
     pub(in crate::device::cpu) shift: [f32; 3],
 }
 
@@ -42,7 +42,7 @@ impl Bricks {
         self.count.iter().product::<u32>() as usize
     }
 
-    /// What records at the places `p`, axis by axis, are sorted by: the brick that holds each, and in its low
+    /// Sort keys of records at the places `p`, an array for each axis: the brick that holds each place, and in the low
     /// [`CELL_BITS`] the cell of the colour grid, x fastest.
     #[inline(always)]
     pub(in crate::device::cpu) fn keys<const N: usize>(self, p: &[[f32; N]; 3]) -> [u32; N] {

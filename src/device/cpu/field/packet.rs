@@ -1,5 +1,5 @@
-//! Neighbouring rays that walk side by side, a few steps each in turn, so that one finds in the first-level cache the
-//! texels that the other has just read. Each ray takes the very steps that it would take alone.
+//! Neighbouring rays that are marched in turns, a few steps each, so that a ray finds in the first-level cache the texels
+//! that its neighbours have just read. Each ray takes the very steps that it would take alone.
 
 use std::cell::Cell;
 
@@ -13,7 +13,7 @@ use crate::transport::mode::{GATHER, PRIMAL};
 use crate::transport::rays::camera::Ray;
 use crate::transport::rays::pixel::{Sampled, pixel_backdrop, sample_ray};
 
-/// Rays of a packet: an 8×4 block of a tile. What they read at a time fits the nearest cache.
+/// Rays of a packet: an 8×4 block of a tile. The texels that they read in a turn fit the first-level cache.
 pub(in crate::device::cpu) const RAYS: usize = 32;
 
 /// A ray of a packet.
@@ -21,24 +21,24 @@ pub(in crate::device::cpu) const RAYS: usize = 32;
 pub(in crate::device::cpu) struct Lane {
     /// Its pixel's place in the chunk.
     pub(in crate::device::cpu) place: usize,
-    /// What its radiance counts in its pixel.
+    /// Weight of its radiance in the pixel.
     pub(in crate::device::cpu) weight: f32,
     /// Derivative of the loss by its radiance; zero in a primal pass.
     pub(in crate::device::cpu) d_radiance: [f32; 3],
     pub(in crate::device::cpu) path: March<f32>,
 }
 
-/// Where a lane's ray comes from.
+/// The camera ray of a lane.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::device::cpu) struct Cast {
     pub(in crate::device::cpu) sensor: u32,
     pub(in crate::device::cpu) ray: Ray,
 }
 
-/// A sink that is told whose samples come next, keeps those of a packet, and replays them.
+/// A sink that is told which lane's samples come next (`turn`), keeps the samples of a packet, and replays them.
 pub(in crate::device::cpu) trait PacketSink: SampleSink<f32> {
     fn turn(&mut self, lane: u32);
-    /// Replays all samples since the packet began, of rays whose replays begin.
+    /// Replays all samples of the packet; the path of each lane is in the state in which a replay begins.
     fn replay(&mut self, scene: &SceneRecord, lanes: &mut [Lane]);
 }
 
@@ -49,17 +49,17 @@ impl PacketSink for NoSamples {
     fn replay(&mut self, _: &SceneRecord, _: &mut [Lane]) {}
 }
 
-/// Rays that walk together.
+/// Rays that are marched in turns.
 #[derive(Debug, Default)]
 pub(in crate::device::cpu) struct Packet {
     pub(in crate::device::cpu) lanes: Vec<Lane>,
-    /// Of each lane, if a sample asks for them.
+    /// The camera ray of each lane, if [`Sample::with_casts`] says so.
     pub(in crate::device::cpu) casts: Vec<Cast>,
     /// Places of pixels without a ray.
     pub(in crate::device::cpu) masked: Vec<usize>,
-    /// What the paths of an adjoint gathered before their replay.
+    /// In an adjoint pass, the radiance that each lane's first walk gathered.
     pub(in crate::device::cpu) radiances: Vec<[f32; 3]>,
-    /// Lanes whose walk goes on.
+    /// Lanes whose walk has not ended.
     active: Vec<u32>,
 }
 
@@ -76,7 +76,7 @@ pub(in crate::device::cpu) struct Sample<'a> {
     /// The adjoint image of the chunk, over the number of samples; empty in a primal pass. Pixels where it is zero have
     /// nothing to propagate and are left out.
     pub(in crate::device::cpu) adjoint: &'a [[f32; 3]],
-    /// Whether the packet keeps where rays come from.
+    /// Whether the packet keeps its camera rays.
     pub(in crate::device::cpu) with_casts: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the passes over a radiance field keep, and its occupancy grid.
+//! State of the passes over a radiance field, and the rebuilding of its occupancy grid.
 
 use rayon::prelude::*;
 
@@ -19,20 +19,20 @@ pub(in crate::device::cpu) struct FieldPasses {
     pub(in crate::device::cpu) scene: FieldScene,
     pub(super) occupancy: Vec<u8>,
     pub(super) replays: Vec<Replays>,
-    /// Of the directions of a round's rays.
+    /// Spherical harmonics of the directions of a round's rays.
     pub(super) bases: Vec<Basis>,
-    /// Who sums and steps what, among several ranks.
+    /// Which of several ranks sums and steps which texels; None for a single rank.
     pub(super) shares: Option<Shares>,
-    /// Records that each layer of bricks has had on this rank since that was last looked at.
+    /// Number of this rank's records in each layer of bricks since the balance of ranks was last checked.
     pub(super) records: Vec<u64>,
     /// Steps since the grids were new.
     steps: u32,
 }
 
-/// Steps from one look at how even the deal is to the next: grids that are new are looked at after 1, 2, 4 … steps.
+/// Steps between checks of how evenly ranks share the work; new grids are checked after 1, 2, 4 … steps as well.
 const LOOK_EVERY: u32 = 32;
 
-/// By how much the rank that has most to do may have more than after another deal.
+/// Grids are dealt out anew if that would divide the work of the busiest rank by more than this.
 const UNEVEN: f64 = 1.05;
 
 impl FieldPasses {
@@ -57,8 +57,8 @@ impl FieldPasses {
         self.deal(inputs, updates);
     }
 
-    /// Takes note of a step, and now and then deals the grids out to several ranks anew, if records have come to lie elsewhere.
-    /// All gradients are zero.
+    /// Counts a step, and now and then deals the grids out to several ranks anew, if the places of records have changed. All
+    /// gradients must be zero.
     pub(in crate::device::cpu) fn deal_after_step(&mut self, inputs: &Inputs, updates: &mut Updates) {
         self.steps += 1;
         if self.steps.is_power_of_two() || self.steps.is_multiple_of(LOOK_EVERY) {

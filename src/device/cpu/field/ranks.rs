@@ -1,6 +1,6 @@
-//! Summing a field's gradient on several ranks. Each owns the texels of a range along z, of the grids' densities and colours
-//! alike, and is sent the records of the layers of bricks that reach them. It sums them in the order in which one process does.
-//! What it finds for texels that it does not own is not whole, and is never read.
+//! Summing a field's gradient on several ranks. Each rank owns the texels in a range along z, in the grids of densities and of
+//! colours, and receives the records of all layers of bricks that reach its texels. It sums them in the order in which a single
+//! process does. Its sums for texels that it does not own are incomplete, and are never read.
 
 use std::ops::Range;
 
@@ -12,20 +12,20 @@ use crate::device::cpu::step::BLOCK;
 use crate::each::EachEntry;
 use crate::transport::lookup::sh::Basis;
 
-/// Who sums what.
+/// The ranges of texels that ranks own and sum.
 #[derive(Debug)]
 pub(super) struct Shares {
     cluster: Cluster,
     bricks: Bricks,
-    /// For each rank where its texels begin along z, in bricks; one more is the end.
+    /// For each rank the place along z where its texels begin, in bricks; the last element is the end.
     cuts: Vec<f64>,
     /// How far records reach along z, in bricks: a texel of the coarser grid.
     reach: f64,
 }
 
 impl Shares {
-    /// Gives each rank texels of about the same weight; `weights` are those of the layers of bricks. A cut that is a texel or
-    /// more from both ends of its layer has no other layer summed by two ranks, so that all are.
+    /// Gives each rank texels of about the same weight; `weights` are those of the layers of bricks. Each cut keeps a texel or
+    /// more from both ends of the layer that it falls in, so that because of it no other layer is summed by two ranks.
     pub(super) fn new(cluster: Cluster, bricks: Bricks, texels: u32, weights: &[u64]) -> Self {
         let reach = 1.01 * f64::from(bricks.count[2]) / f64::from(texels);
         let total: u64 = weights.iter().sum();
@@ -48,12 +48,12 @@ impl Shares {
         }
     }
 
-    /// Whether these are the bricks that are dealt out.
+    /// Whether these shares divide `bricks`.
     pub(super) fn are_of(&self, bricks: Bricks) -> bool {
         self.bricks == bricks
     }
 
-    /// The weight of the rank that has most.
+    /// The largest weight that a rank has.
     pub(super) fn heaviest(&self, weights: &[u64]) -> f64 {
         let of_layer = |cut: &[f64], z: usize| (cut[1].min(z as f64 + 1.0) - cut[0].max(z as f64)).max(0.0);
         let of_rank = |cut: &[f64]| {
@@ -81,7 +81,8 @@ impl Shares {
         self.needed(self.cluster.rank())
     }
 
-    /// Which layers of texels this rank sums of a brick that others sum the rest of, where both grids have `texels` of them.
+    /// The layers of texels that this rank sums of a brick, if other ranks sum the rest; None if it sums all of it. Both grids
+    /// have `texels` layers.
     pub(super) fn part_of(&self, brick: u32, texels: u32) -> Option<Layers> {
         let rank = self.cluster.rank();
         let mut others = (0..self.cluster.size()).filter(|&other| other != rank);
@@ -93,7 +94,7 @@ impl Shares {
         })
     }
 
-    /// Sends the records of a round to those who need them; in the place of chunks of others come what they have sent.
+    /// Sends the records of a round to the ranks that need them; `replays` of other ranks' chunks become what these have sent.
     pub(super) fn exchange(&self, replays: &mut [Replays], first: usize) {
         let ranks = self.cluster.size();
         let (mut records, mut starts) = (vec![Vec::<Record>::new(); ranks], vec![Vec::<u32>::new(); ranks]);
@@ -123,19 +124,19 @@ impl Shares {
         }
     }
 
-    /// Has all ranks know the bases of all rays of a round, so many a chunk.
+    /// Gives all ranks the bases of all rays of a round, `of_chunk` for each chunk.
     pub(super) fn exchange_bases(&self, bases: &mut [Basis], of_chunk: usize, first: usize) {
         self.cluster.assemble_from(bases, of_chunk, first);
     }
 
-    /// For each rank the first of a grid's entries that it owns; one more is the end.
+    /// For each rank the first of a grid's entries that it owns; the last element is the number of entries.
     pub(super) fn entries(&self, size: [u32; 4]) -> Vec<usize> {
         let [nx, ny, nz, channels] = size.each(|n| n as usize);
         let layers = self.first_layers(nz).into_iter();
         layers.map(|below| below * nx * ny * channels).collect()
     }
 
-    /// For each rank the first of a grid's `texels` layers that it owns; one more is the end.
+    /// For each rank the first of a grid's `texels` layers that it owns; the last element is `texels`.
     fn first_layers(&self, texels: usize) -> Vec<usize> {
         let is_below = |z: usize, rank: usize| place_in_bricks(self.bricks, z, texels) < self.cuts[rank];
         let below = |rank: usize| (0..texels).filter(|&z| is_below(z, rank)).count();
@@ -148,7 +149,8 @@ fn place_in_bricks(bricks: Bricks, z: usize, texels: usize) -> f64 {
     (z as f64 + 0.5) / texels as f64 * f64::from(bricks.count[2]) + f64::from(bricks.shift[2])
 }
 
-/// Adds the blocks of a grid's entries that were changed to the counts of the layers of bricks that they begin in.
+/// Counts the changed blocks of a grid's entries: `counts` has a number for each layer of bricks, and a block counts for the
+/// layer in which it begins.
 pub(super) fn count_changed(bricks: Bricks, size: [u32; 4], changed: &[u8], counts: &mut [u64]) {
     let [nx, ny, nz, channels] = size.each(|n| n as usize);
     let last = counts.len() - 1;
@@ -159,13 +161,13 @@ pub(super) fn count_changed(bricks: Bricks, size: [u32; 4], changed: &[u8], coun
     }
 }
 
-/// What records, which are summed, and blocks of entries that a step changes count each beside texels, in the deal.
+/// Weight of all records (which are summed), and of all changed blocks (which are stepped), where all texels weigh 1.
 const OF_WORK: u64 = 4;
 
-/// Of how many ranks' even shares of all moments a rank keeps about as much at most.
+/// A rank keeps at most about this many times its even share of all moments.
 pub(in crate::device::cpu) const MOST_SHARES: u64 = 2 * OF_WORK + 1;
 
-/// How much each layer of bricks weighs.
+/// The weight of each layer of bricks.
 pub(super) fn weights(records: &[u64], changed: &[u64]) -> Vec<u64> {
     const WHOLE: u64 = 1 << 24;
     let part = |counts: &[u64], z: usize| counts[z] * WHOLE / counts.iter().sum::<u64>().max(1);
@@ -175,8 +177,8 @@ pub(super) fn weights(records: &[u64], changed: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// Has all ranks know what the rays of all chunks say of the emitter and of the views, if that is asked for. `first` is the
-/// round's first chunk.
+/// Gives all ranks the derivatives by the emitter and by the views from the rays of all chunks, each if it is asked for.
+/// `first` is the round's first chunk.
 pub(super) fn exchange_lists(cluster: Cluster, replays: &mut [Replays], first: usize, [emitters, views]: [bool; 2]) {
     if emitters {
         let pack = |([x, y, z], [r, g, b]): &([f32; 3], [f32; 3])| [*x, *y, *z, *r, *g, *b];
@@ -191,7 +193,7 @@ pub(super) fn exchange_lists(cluster: Cluster, replays: &mut [Replays], first: u
     }
 }
 
-/// Has all ranks know a list of each chunk.
+/// Gives all ranks one of the lists of every chunk.
 fn exchange_list<E, P: Plain>(
     cluster: Cluster,
     replays: &mut [Replays],

@@ -1,4 +1,4 @@
-//! What replays leave behind: a compact record a sample, sorted by brick and cell.
+//! Records of replayed samples: 32 bytes a sample, sorted by brick and cell.
 
 use std::cell::Cell;
 use std::mem::size_of;
@@ -16,7 +16,7 @@ const CELLS: usize = 1 << CELL_BITS;
 /// Layers of cells along z that keys tell apart.
 const LAYERS: usize = 8;
 
-/// A sample: what its ray found there, then, after the replay, its gradients, which wait for its brick.
+/// A sample: at first the values that were looked up there; after the replay the derivatives by them, until its brick is summed.
 #[derive(Debug, Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(in crate::device::cpu) struct Record {
@@ -47,14 +47,14 @@ impl Record {
     }
 }
 
-/// What a chunk's replays leave. Kept between rounds, so that nothing is allocated in a running optimisation.
+/// The results of a chunk's replays. Kept between rounds, so that nothing is allocated in a running optimisation.
 #[derive(Debug, Default)]
 pub(in crate::device::cpu) struct Replays {
-    /// By brick, ray order kept; brick b holds `starts[b]..starts[b + 1]`. What lies behind the last is of rounds
-    /// before.
+    /// By brick, ray order kept; brick b holds `starts[b]..starts[b + 1]`. Elements behind the last brick's are left over
+    /// from rounds before.
     sorted: Vec<Record>,
     starts: Vec<u32>,
-    /// Direction and gradient of each ray's emitter.
+    /// Directions of rays and the derivatives by the emitter's radiance seen there.
     pub(in crate::device::cpu) emitters: Vec<([f32; 3], [f32; 3])>,
     /// Derivatives by views, in the order of the rays.
     pub(in crate::device::cpu) views: Vec<OfView>,
@@ -195,7 +195,7 @@ impl Replays {
         starts.extend(of_bricks.iter().map(|start| start - first));
     }
 
-    /// Becomes what another rank has packed, from the places `record` and `start` on, which move on; bricks that were not
+    /// Reads what another rank has packed, from the places `record` and `start` on, which are advanced; bricks that were not
     /// packed are empty.
     pub(super) fn unpack(
         &mut self,
@@ -251,7 +251,7 @@ impl Replays {
     }
 }
 
-/// Makes room for `count` records. None is cleared: what is longer already stays as it is.
+/// Lengthens an array to `count` records if it is shorter; elements that are there keep their values.
 #[inline(always)]
 fn at_least(records: &mut Vec<Record>, count: usize) {
     if records.len() < count {
@@ -259,7 +259,7 @@ fn at_least(records: &mut Vec<Record>, count: usize) {
     }
 }
 
-/// Layers of texels along z, of which a rank sums no others: `wanted` of `texels`.
+/// The layers of texels along z that a rank sums: `wanted` of all `texels`.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::device::cpu) struct Layers {
     pub(in crate::device::cpu) texels: u32,
@@ -267,8 +267,8 @@ pub(in crate::device::cpu) struct Layers {
 }
 
 impl Layers {
-    /// Whether a record may reach them. It lies in the cell between the layer of texels that has the cell's number and the one
-    /// before; where cells begin is rounded elsewhere in other ways.
+    /// Whether a record may reach the wanted layers. Cell c lies between the centres of the layers c − 1 and c; the margin allows
+    /// for places that are rounded to another cell elsewhere.
     #[inline(always)]
     fn may_be_reached(&self, record: &Record) -> bool {
         const ROUNDING: f32 = 0.01;

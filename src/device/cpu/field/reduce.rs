@@ -1,6 +1,6 @@
 //! Summing the records of a brick into the gradients. Records come cell by cell, so that the sums of a cell's eight
-//! texels stay in registers until its last record; of two neighbours along x, the second takes over what the first has
-//! for the texels that they share.
+//! texels stay in registers until its last record; the next cell along x takes over the sums of the four texels that both
+//! share.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ use crate::transport::field::radiance_field::{LANES, same_size};
 use crate::transport::lookup::grid::{Stencil, Stencils, grid_adjoint};
 use crate::transport::lookup::sh::Basis;
 
-/// The gradient of a grid, empty if it is not wanted, and the notes of what is touched in it.
+/// The gradient of a grid, empty if it is not wanted, and the marks of its touched blocks.
 pub(in crate::device::cpu) struct Gradient<'a> {
     pub(in crate::device::cpu) values: &'a mut [f32],
     pub(in crate::device::cpu) activity: &'a Activity,
@@ -25,18 +25,18 @@ thread_local! {
     static SPARE: Cell<Vec<Record>> = const { Cell::new(Vec::new()) };
 }
 
-/// All records of a brick.
+/// The summation of all records of a brick.
 pub(in crate::device::cpu) struct ReduceBrick<'a> {
     pub(in crate::device::cpu) scene: &'a SceneRecord,
     pub(in crate::device::cpu) brick: u32,
     pub(in crate::device::cpu) replays: &'a [Replays],
-    /// Of the directions of the round's rays.
+    /// Spherical harmonics of the directions of the round's rays.
     pub(in crate::device::cpu) bases: &'a [Basis],
     pub(in crate::device::cpu) sigma: &'a SharedSlice<'a, f32>,
     pub(in crate::device::cpu) sh: &'a SharedSlice<'a, f32>,
-    /// Of both.
+    /// Of both gradients.
     pub(in crate::device::cpu) activities: [&'a Activity; 2],
-    /// What is to be summed of the brick, if not all of it.
+    /// The layers of texels to be summed, if not all of the brick is.
     pub(in crate::device::cpu) wanted: Option<Layers>,
 }
 
@@ -64,7 +64,7 @@ impl Kernel for ReduceBrick<'_> {
     }
 }
 
-/// Adds the densities' part, record by record.
+/// Adds the derivatives by the densities to the gradient, record by record.
 #[inline(always)]
 fn reduce_sigma<W: Wide>(size: [u32; 4], records: &[Record], sigma: &mut Gradient) {
     if sigma.values.is_empty() {
@@ -98,17 +98,17 @@ pub(in crate::device::cpu) fn stencils_of<W: Wide>(
     W::stencils(size, &p)
 }
 
-/// Where the next cell lies, seen from the one whose sums are open.
+/// Where the next record's cell lies relative to the open cell, whose sums are in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::device::cpu) enum Move {
     Stay,
-    /// One along x: its lower texels are the upper ones of the open cell.
+    /// The next cell along x: its lower texels are the upper ones of the open cell.
     Right,
     Away,
 }
 
 impl Move {
-    /// From the texels of one cell to those of another. The first and the last texel of a side determine it.
+    /// From the texels of the open cell to the cell whose texels 0, 6 and 7 are `first`, `row_end` and `last`.
     #[inline(always)]
     pub(in crate::device::cpu) fn between(open: &[u32; 8], first: u32, row_end: u32, last: u32) -> Self {
         if open[0] == first && open[7] == last {
@@ -121,7 +121,7 @@ impl Move {
     }
 }
 
-/// The open sums of a cell.
+/// Accumulators for the eight texels of the open cell.
 struct Sums<const CHANNELS: usize> {
     texels: [u32; 8],
     sigma: [f32; 8],
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// The gradient of the colours that the records of chunks leave, if of all bricks some layers of texels are wanted alone.
+    /// The gradient of the colours from the records of chunks, all bricks summed, or the `wanted` layers of texels alone.
     fn reduced_bricks(scene: &SceneRecord, replays: &[Replays], wanted: Option<&Layers>) -> Vec<f32> {
         let [nx, ny, nz, channels] = scene.sh_size.map(|n| n as usize);
         let (mut sigma, mut sh) = (vec![], vec![0.0; nx * ny * nz * channels]);

@@ -1,5 +1,5 @@
-//! Derivatives by cameras, after the replay of a packet: a second look at its samples, whose records then hold the
-//! derivatives by raw density and colour. Runs that know their cameras never come here.
+//! Derivatives by cameras, after the replay of a packet: a second pass over its samples, whose records then hold the
+//! derivatives by raw density and colour. Runs that do not refine cameras never come here.
 
 use super::packet::{Cast, Lane};
 use super::records::Record;
@@ -15,16 +15,16 @@ use crate::transport::lookup::grid::grid_cell;
 use crate::transport::lookup::sh::Basis;
 use crate::transport::rays::view_adjoint::{camera_axes, view_adjoint};
 
-/// Derivatives by the view of this sensor.
+/// The index of a sensor, and the derivatives by its view.
 pub(in crate::device::cpu) type OfView = (u32, [f32; SUMS]);
 
 /// The rays of a packet.
 pub(in crate::device::cpu) struct Rays<'a> {
     pub(in crate::device::cpu) lanes: &'a [Lane],
     pub(in crate::device::cpu) casts: &'a [Cast],
-    /// Of their directions.
+    /// Spherical harmonics of their directions.
     pub(in crate::device::cpu) bases: &'a [Basis],
-    /// Index of the first in the round.
+    /// Index of the first ray in the round.
     pub(in crate::device::cpu) first: u32,
 }
 
@@ -90,7 +90,7 @@ fn sweep<'a, W, const CHANNELS: usize>(
     }
 }
 
-/// Adds what the rays of each view sum to the gradients of the parameters of the views.
+/// Turns the sums over the rays of each view into gradients of the views' parameters, and adds them.
 pub(in crate::device::cpu) fn add_to_gradients(
     views: &Views,
     params: &ParamSet,

@@ -1,4 +1,4 @@
-//! The f32 side of a walk: parameters as slices.
+//! The parameters of a field as slices of f32, as the device's walks read them.
 
 use std::marker::PhantomData;
 
@@ -20,7 +20,7 @@ pub(in crate::device::cpu) struct Arrays<'a, W> {
     pub occupancy: &'a [u8],
     /// Channels of the coefficients: 3, 12, 27 or 48.
     pub channels: u32,
-    /// Whether rays were drawn one by one, so that neighbours in a packet are none in space.
+    /// Whether pixels were drawn at random: rays of a packet then share few texels, and those of later places are prefetched.
     scattered: bool,
     level: PhantomData<W>,
 }
@@ -130,7 +130,7 @@ impl<W: Wide> FieldView<f32> for Arrays<'_, W> {
     }
 }
 
-/// A vector of four, the last of which does not matter.
+/// Activates a colour as a vector of four lanes, of which the last is unused.
 #[inline(always)]
 fn activate_three<const KIND: u32>([r, g, b]: [f32; 3]) -> [f32; 3] {
     let mut lanes = [r, g, b, b];

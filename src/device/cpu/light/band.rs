@@ -1,5 +1,5 @@
-//! A band of the light's rows: the paths that begin there, splatted onto a film of their own, or sending derivatives to the
-//! entries of what bends them.
+//! A band of the light's rows: the paths that begin there are splatted onto a film of the band's own, or send derivatives to
+//! the heights of the slab or the index of the cube that bends them.
 
 use super::sheet::{NARROW, Sheet, is_narrow};
 use super::wide_index::WideIndex;
@@ -15,7 +15,7 @@ use crate::transport::light::splat::{Taps, taps};
 use crate::transport::rays::random::{Counter, Key, random_uniform};
 use crate::transport::rays::sampler::WALK;
 
-/// An optic that looks up what bends light by the vectors of a level.
+/// An optic (slab or cube) whose lookups are compiled for a vector level.
 pub(super) trait Leveled: Sync {
     type AtLevel<W: Wide>: Optic<f32>;
 
@@ -43,7 +43,7 @@ impl<'a> Leveled for CubeOptic<'a, Index<'a, f32>> {
     }
 }
 
-/// The paths of a band of rows of the light. It is cut as the film is, and as many paths begin in each of its cells.
+/// The paths of a band of rows of the light, which has as many cells as the film has pixels; `spp` paths begin in each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Band<'a, O> {
     pub(super) beam: &'a Beam,
@@ -124,12 +124,12 @@ impl<O: Leveled> Band<'_, O> {
         })
     }
 
-    /// Splats the band's paths, of radiance and weight alone, on a sheet.
+    /// Splats the band's paths on a sheet: the light's radiance times the path's weight, without the film's exposure.
     pub(super) fn render(&self, sheet: &mut Sheet) {
         self.level.run(Rendering { band: self, sheet });
     }
 
-    /// Sends the adjoint image on a sheet, exposure and all, to the entries of the optic.
+    /// Propagates the adjoint image on `sheet`, which is multiplied by the exposure, to the entries of the optic.
     pub(super) fn backpropagate(&self, sheet: &Sheet) -> GradientPart {
         self.level.run(Gathering { band: self, sheet })
     }

@@ -20,7 +20,8 @@ use crate::transport::rays::sampler::{Sampler, WALK};
 use crate::transport::scene::records::SceneView;
 
 impl PathPasses {
-    /// Adds the light that is followed from the lights to what cameras have seen of them straight, if it is to be followed.
+    /// Traces paths from the lights, if the scene asks for it, and adds their splats to the image, which so far has what cameras
+    /// see of the lights directly.
     pub(in crate::device::cpu) fn splat_light(&self, inputs: &Inputs, pass: Pass, frame: &mut Frame) -> Result<()> {
         let Some(tracer) = &self.scene.light_tracer else {
             return Ok(());
@@ -57,7 +58,7 @@ impl PathPasses {
         Ok(())
     }
 
-    /// The films of all bands of a view; of several ranks their sum.
+    /// The films of all bands of a view; with several ranks, the sum of all films.
     fn trace_view(&self, inputs: &Inputs, pass: Pass, tracer: &LightTracer, sensor: u32) -> Vec<Sheet> {
         let record = &inputs.sensors[sensor as usize];
         let SensorRecord { width, height, .. } = *record;

@@ -41,10 +41,10 @@ pub(super) fn bands(size: [u32; 2], radius: f32) -> usize {
         .min(size[1] as usize)
 }
 
-/// Bytes that light tracing needs beside the parameters, for the largest of the films of these sizes and radii of filters: films of
-/// bands, the adjoint image with its border, and the bands' derivatives. Those by the heights of a slab, `size` along x and y, are
-/// of the rows that a band's light passes; those by the index in a cube are of the whole grid with its border, of which there is
-/// one more that light is sent through.
+/// Bytes that light tracing needs beside the parameters, the largest over films of these sizes and filter radii: the films of
+/// bands, the adjoint image with its border, and the bands' derivatives. For a slab of `size` along x and y, a band has those by
+/// the heights of the rows that its light passes; for a cube, a band has those by the whole grid with its border, and one
+/// more padded grid holds the index itself.
 pub(in crate::device::cpu) fn light_bytes(
     films: impl IntoIterator<Item = ([u32; 2], f32)>,
     is_cube: bool,
@@ -134,7 +134,7 @@ impl LightPasses {
         Ok(())
     }
 
-    /// Adds the derivatives by what bends light to their gradient.
+    /// Adds the derivatives by the slab's heights or the cube's index to their gradient.
     pub(in crate::device::cpu) fn backpropagate(
         &mut self,
         inputs: &Inputs,
@@ -217,7 +217,7 @@ pub(super) fn is_of(chunk: &crate::device::cpu::chunk::Chunk, view: usize) -> bo
     matches!(chunk, crate::device::cpu::chunk::Chunk::Tile { slot, .. } if *slot as usize == view)
 }
 
-/// The share of a path in the pixels of a film, for each colour.
+/// The factor on a path's splat for each colour: the film's exposure over the number of paths.
 fn exposure(film: &Film<'_>, spp: u32) -> [f32; 3] {
     let paths = f64::from(film.width) * f64::from(film.height) * f64::from(spp);
     film.exposure.each(|c| (f64::from(c) / paths) as f32)
@@ -240,7 +240,7 @@ fn gather<O: Leveled>(bands: &[Band<'_, O>], sheet: &Sheet) -> Vec<GradientPart>
     bands.par_iter().map(|band| band.backpropagate(sheet)).collect()
 }
 
-/// Adds a part to sums that begin where it does.
+/// Adds a part's values to `sums`, which begin at the part's first entry.
 fn add(sums: &mut [f32], part: &GradientPart) {
     for (sum, g) in sums.iter_mut().zip(&part.values) {
         *sum += g;
@@ -254,7 +254,7 @@ fn heights<'a>(scene: &LightScene, inputs: &'a Inputs) -> Heights<'a, f32> {
     }
 }
 
-/// The index in a cube with its border; nothing of a slab.
+/// The index of refraction in a cube, padded by its border; empty for a slab.
 fn padded_index(scene: &LightScene, inputs: &Inputs) -> Vec<f32> {
     match scene.has_cube() {
         true => pad(&inputs.params.parameters[scene.parameter].values, scene.size),
@@ -293,7 +293,7 @@ fn own_paths<'a, O>(
     own.map(|band| of(band as u32)).collect()
 }
 
-/// The derivatives by the pixels of all ranks' chunks; each rank has compared its own.
+/// The adjoint image of all ranks' chunks; each rank has that of its own alone.
 fn of_all_chunks(cluster: Cluster, adjoint: &[[f32; 3]]) -> Cow<'_, [[f32; 3]]> {
     if cluster.is_single() {
         return adjoint.into();
@@ -303,7 +303,7 @@ fn of_all_chunks(cluster: Cluster, adjoint: &[[f32; 3]]) -> Cow<'_, [[f32; 3]]> 
     all.into()
 }
 
-/// What the bands of all ranks have found, in the order of the bands.
+/// The derivatives of the bands of all ranks, in the order of the bands.
 fn of_all_ranks(cluster: Cluster, own: Vec<GradientPart>) -> Vec<GradientPart> {
     if cluster.is_single() {
         return own;

@@ -5,10 +5,10 @@ use crate::each::EachEntry;
 use crate::resident::light::{Film, MAX_TAPS, SplatFilter};
 use crate::transport::light::splat::{Taps, taps};
 
-/// Pixels along an axis that a Gaussian of half a pixel reaches, and one more.
+/// Pixels along an axis that a Gaussian with a standard deviation of half a pixel reaches, plus one.
 pub(super) const NARROW: usize = 5;
 
-/// Whether a filter reaches few pixels, as those of usual films do.
+/// Whether a filter reaches [`NARROW`] pixels at most along an axis, as most filters do.
 pub(super) fn is_narrow(filter: &SplatFilter) -> bool {
     2.0 * filter.radius < NARROW as f32
 }
@@ -22,7 +22,7 @@ pub(in crate::device::cpu) struct Sheet {
 }
 
 impl Sheet {
-    /// Pixels around a film that a filter of this radius may reach from a place from which it reaches the film.
+    /// Width of the border in pixels: a filter of this radius at a place from which it reaches the film stays within the sheet.
     pub(super) fn border(radius: f32) -> usize {
         (radius.ceil() as usize + 1).max((2.0 * radius).ceil() as usize - 1)
     }
@@ -31,7 +31,7 @@ impl Sheet {
         Self::new([film.width, film.height], film.filter.radius)
     }
 
-    /// That of a film of `size` pixels whose filter has this radius.
+    /// A black sheet for a film of `size` pixels whose filter has this radius.
     pub(in crate::device::cpu) fn new(size: [u32; 2], radius: f32) -> Self {
         let border = Self::border(radius);
         let [width, height] = size.each(|side| side as usize + 2 * border);
@@ -48,7 +48,7 @@ impl Sheet {
         (y + self.border) * self.width + x + self.border
     }
 
-    /// Index of the first of `count` pixels along both axes; None if one is beside the sheet.
+    /// Index of the film's pixel x, y, the first of `across` × `down` pixels; None if one of these lies outside the sheet.
     #[inline(always)]
     pub(super) fn first(&self, [x, y]: [i32; 2], [across, down]: [usize; 2]) -> Option<usize> {
         let border = self.border as i32;
@@ -98,7 +98,7 @@ impl Sheet {
     }
 }
 
-/// The sum of the films of all bands, in the order of the bands, of which each rank has its share; `total` is of their size.
+/// The sum of the films of all ranks' bands, in the order of the bands; `total` is a sheet of their size.
 pub(super) fn sum_over_ranks(cluster: Cluster, own: &[Sheet], mut total: Sheet) -> Sheet {
     let count = total.pixels.len();
     // Each rank sums a run of pixels over all bands.

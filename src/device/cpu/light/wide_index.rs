@@ -1,5 +1,5 @@
-//! The index in a cube, looked up in vectors, bit for bit what [`Index`] gives: the weights of all three axes in one, four
-//! rows of four coefficients in another.
+//! The index of refraction in a cube, looked up with SIMD vectors and with the bits of [`Index`]: one vector holds the weights
+//! of all three axes, another four rows of four coefficients.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use crate::device::cpu::vector::wide::Wide;
 use crate::each::EachEntry;
 use crate::transport::light::index::{BORDER, Bending, CURVES, Index, Medium, SIX_VALUES, SLOPES, padded};
 
-/// The weights themselves.
+/// The coefficients of the spline's weights (70): [`SIX_VALUES`] over six.
 const VALUES: [[f32; 4]; 4] = {
     let mut values = SIX_VALUES;
     let mut at = 0;
@@ -23,7 +23,7 @@ const VALUES: [[f32; 4]; 4] = {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WideIndex<'a, W> {
     index: Index<'a, f32>,
-    /// Texels along each axis, and half of that, which is the slope of the place in the grid.
+    /// Texels along each axis, and half of that: the derivative of the place in the grid by the place in the cube.
     size: [f32; 3],
     scale: [f32; 3],
     /// Entries from a row to the next, and from a layer to the next.
@@ -31,16 +31,16 @@ pub(super) struct WideIndex<'a, W> {
     level: PhantomData<W>,
 }
 
-/// Where a place is in the grid.
+/// The coefficients around a place, and their weights.
 struct Axes<L> {
     /// The first of its 64 coefficients.
     first: usize,
-    /// Weights of the value, the slope and the curvature: a quarter of the lanes an axis.
+    /// Weights of the value, the slope and the curvature; each axis has a quarter of the lanes.
     weight: [L; 3],
 }
 
 impl<L: Lanes> Axes<L> {
-    /// The weights along x in each row, and those along y in all of it.
+    /// The product of the weights along x and y for each of sixteen coefficients, for these orders of derivatives.
     #[inline(always)]
     fn plane(&self, along_x: usize, along_y: usize) -> L {
         self.weight[along_x].quarter::<0>() * self.weight[along_y].stretch::<1>()
@@ -59,7 +59,7 @@ impl<L: Lanes> Axes<L> {
     }
 }
 
-/// A sum of four layers.
+/// The weighted sum of four layers.
 #[inline(always)]
 fn weighted<L: Lanes>(layers: &[L; 4], weight: [L; 4]) -> L {
     (layers[0] * weight[0] + layers[1] * weight[1]) + (layers[2] * weight[2] + layers[3] * weight[3])

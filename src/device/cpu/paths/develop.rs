@@ -1,4 +1,4 @@
-//! Renders a view for being looked at: each sample counts in every pixel that the reconstruction filter reaches from it.
+//! Renders a view that is only looked at: each sample counts in every pixel that the reconstruction filter reaches from it.
 
 use rayon::prelude::*;
 
@@ -14,12 +14,13 @@ use crate::transport::rays::pixel::film_numbers;
 use crate::transport::rays::random::Counter;
 use crate::transport::scene::records::SceneView;
 
-/// What a pixel has received: radiance and the share that nothing scattered, times the filter, and the filter's sum.
+/// A pixel's sums over samples: radiance (RGB) and 1 for each path that went straight on, times the filter's weight, and the
+/// weights.
 type Exposure = [f32; 5];
 
 impl PathPasses {
-    /// Renders a view. A sample of every pixel, uniform in it, is kept at a time, and every pixel gathers those that its
-    /// filter reaches, in an order that does not depend on the number of threads. What cannot be spread so is drawn.
+    /// Renders a view by (13a). One sample of every pixel, uniform in it, is kept at a time, and every pixel gathers those that
+    /// its filter reaches, in an order that does not depend on the number of threads. Other batches are rendered by (13).
     pub(in crate::device::cpu) fn develop(&self, inputs: &Inputs, pass: Pass, frame: &mut Frame) {
         let Some(sensor) = spread_view(inputs, pass.batch) else {
             return self.render(inputs, pass, frame);
@@ -71,7 +72,7 @@ impl PathPasses {
         for (out, [r, g, b, straight, weight]) in frame.begin(chunks.len()).iter_mut().zip(film) {
             *out = match weight == 0.0 {
                 true => [0.0, 0.0, 0.0, MASKED],
-                // Negative lobes must not let it look like a mask.
+                // A share that negative lobes of the filter made negative would mark the pixel as masked.
                 false => [r / weight, g / weight, b / weight, (straight / weight).max(0.0)],
             };
         }
@@ -96,7 +97,7 @@ struct Gather<'a> {
 }
 
 impl Gather<'_> {
-    /// Adds to the pixels of a tile what the samples around them give: those of the upper rows first, in a row from the
+    /// Adds the samples around a tile's pixels to them, weighted by the filter: row by row from the top, each row from the
     /// left.
     fn expose(&self, chunk: Chunk, film: &mut [Exposure]) {
         let record = &self.inputs.sensors[self.sensor as usize];
@@ -109,7 +110,7 @@ impl Gather<'_> {
             let at = [pixel.index % width, pixel.index / width];
             (low, high) = ([0, 1].each(|a| low[a].min(at[a])), [0, 1].each(|a| high[a].max(at[a])));
         }
-        // Places on the film with its border, on which samples are taken.
+        // Coordinates on the film enlarged by its border, where samples are taken as well.
         let (low, high) = (low.each(|x| x + border), high.each(|x| x + border));
         for y in low[1].saturating_sub(reach)..(high[1] + 1 + reach).min(sampled[1]) {
             for x in low[0].saturating_sub(reach)..(high[0] + 1 + reach).min(sampled[0]) {
@@ -132,7 +133,7 @@ impl Gather<'_> {
         }
     }
 
-    /// The filter along both axes at the centres of the pixels around one, as far as it reaches from that one's sample.
+    /// The filter along both axes, from the sample of `pixel` to the centres of the pixels that it reaches.
     fn weights(&self, record: &SensorRecord, pixel: u32) -> [[f32; MOST]; 2] {
         let counter = Counter {
             sensor: self.sensor,

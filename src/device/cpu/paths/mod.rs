@@ -1,4 +1,4 @@
-//! The passes over paths: one path at a time, derivatives summed in whole numbers.
+//! The passes over paths: several hundred paths at a time, derivatives summed in whole numbers.
 
 mod develop;
 pub(super) mod passes;

@@ -1,4 +1,4 @@
-//! The passes over surfaces, media and lights: a path at a time.
+//! The passes over paths among surfaces, media and lights: chunk by chunk, several hundred paths at a time.
 
 use std::ops::{Add, Range};
 use std::sync::{Mutex, PoisonError};
@@ -85,7 +85,7 @@ impl PathPasses {
         self.tables.rebuild(&inputs.scene, &self.scene, &values, has_changed);
     }
 
-    /// What depends on the parameters' values.
+    /// The tables that are made from the parameters' values.
     pub(in crate::device::cpu) fn tables(&self) -> &Tables {
         &self.tables
     }
@@ -121,14 +121,14 @@ impl PathPasses {
         });
     }
 
-    /// The chunks of a picture begin. They count for nothing where light is traced beside, which takes longer.
+    /// Tells the gauge that `count` chunks begin, unless light is traced as well: that takes longer, and its parts count instead.
     pub(super) fn begin_chunks(&self, inputs: &Inputs, count: usize) {
         if self.scene.light_tracer.is_none() {
             inputs.begin_chunks(count);
         }
     }
 
-    /// Renders a channel of the first surfaces.
+    /// Renders the channel `aov` of the surfaces that camera rays meet first.
     pub(in crate::device::cpu) fn render_aov(&self, inputs: &Inputs, pass: Pass, aov: u32, frame: &mut Frame) {
         let Pass { batch, keys, spp } = pass;
         let chunks = chunks(&inputs.sensors, batch);
@@ -180,7 +180,7 @@ impl PathPasses {
         let estimator = self.scene.estimator;
         let spare = Spare::default();
         let stats = self.with_sums(inputs, pass, adjoint, updates, |pass| {
-            // One by one: chunks take so different times that threads would wait for the last one's rest.
+            // One chunk a task: chunks take so different times that with longer tasks threads would be idle at the end.
             let every = || chunks.par_iter().enumerate().with_max_len(1);
             let all = || every().filter(|(i, _)| inputs.cluster.owns(*i));
             match estimator {
@@ -228,7 +228,7 @@ impl PathPasses {
         Ok(stats?.unwrap_or_default().over(inputs.cluster))
     }
 
-    /// Does `work`, whose sums become a part of the gradients.
+    /// Does `work`, which accumulates derivatives in whole numbers, and adds these sums to the gradients.
     fn with_sums<T: Default>(
         &mut self,
         inputs: &Inputs,
@@ -274,7 +274,7 @@ impl PathPasses {
     }
 }
 
-/// What a variant of radiative backpropagation takes for the radiance still to come.
+/// How a variant of radiative backpropagation estimates the radiance still to come.
 fn incident(variant: Variant) -> Ahead {
     match variant {
         Variant::Unbiased | Variant::Pipelined => Ahead::Traced,
@@ -298,14 +298,14 @@ pub(super) struct RenderChunk<'a> {
 }
 
 /// Paths that are followed together: enough to fill vectors until most of them have ended, and few enough for their
-/// states to stay near.
+/// states to stay in a cache.
 fn together(scene: &SceneView) -> usize {
-    // Less is known of a path in a wave, and paths at vertices of one kind must fill vectors.
+    // A path's state in a wave is smaller, and vectors must be filled by paths at vertices of one kind.
     if is_among_surfaces(scene) { 1024 } else { 256 }
 }
 
-/// The same in an adjoint: fewer, because there is a cache for each path, or so many that what a wave keeps does not grow
-/// with their lengths.
+/// [`together`] for an adjoint: fewer, because each path has a replay cache; in a wave the fewer the more edges a path may
+/// have, so that the memory for kept vertices does not grow with the length of paths.
 fn replayed_together(scene: &SceneView) -> usize {
     let edges = (scene.settings.max_depth as usize).clamp(1, CACHED);
     if is_among_surfaces(scene) {
@@ -405,7 +405,7 @@ impl<'a> Propagation<'a> {
         pixels.map(move |place| (place, self.adjoint[i * CHUNK + place.place].each(|d| d * scale)))
     }
 
-    /// The samples of its pixels.
+    /// The samples that the pass takes of each pixel.
     pub(in crate::device::cpu) fn sampling(&self) -> Sampling<'_> {
         Sampling {
             inputs: self.inputs,
@@ -501,8 +501,8 @@ impl<'a> Propagation<'a> {
     }
 }
 
-/// Whether more is left of a replay than rounding explains. The radiance is the sum of the sizes of the contributions as
-/// long as bounds keep lights from being negative; else the count of drifted paths is too high.
+/// Whether a replay leaves more radiance than rounding explains, the bound (9). The primal's radiance stands for the sum of
+/// all contributions' magnitudes: where lights may be negative it is smaller, and too many paths count as drifted.
 #[inline(always)]
 fn drifted(first: &Gathered<f32>, replay: &Gathered<f32>) -> bool {
     let bound = 8.0 * (replay.count + 1) as f32 * f32::EPSILON;

@@ -1,4 +1,4 @@
-//! What paths do many at a time, compiled for each vector level.
+//! The vectorised steps of paths that are followed together, such as tracing and shading, compiled for each vector level.
 
 use crate::device::cpu::vector::level::{Kernel, Level};
 use crate::device::cpu::vector::wide::Wide;
@@ -13,10 +13,10 @@ use crate::transport::scene::batch::images::{Texels, image_together, texels_toge
 use crate::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together, meeting_together, nearest_together};
 use crate::transport::scene::records::SceneView;
 
-/// Runs them at a vector level.
+/// Runs these steps at a vector level.
 pub(super) struct Pilots(pub(super) Level);
 
-/// Whoever asks a pilot to make flights has asked whether it is wide.
+/// Message of a broken rule: callers must ask [`Pilot::is_wide`] before they ask for flights.
 const WIDE: &str = "flights are made side by side at wide levels alone";
 
 struct Fly<'a> {
@@ -262,7 +262,7 @@ impl Pilot for Pilots {
         });
     }
 
-    /// Without instructions to round and to gather, lanes take nearly twice the time of single flights.
+    /// The baseline has no instructions to round and to gather: flights in lanes take nearly twice the time of single flights.
     fn is_wide(&self) -> bool {
         self.0 != Level::Baseline
     }

@@ -19,7 +19,7 @@ pub(in crate::device::cpu) struct Beginning {
     pub ray: Ray,
     /// The medium that it begins in.
     pub medium: u32,
-    /// What its radiance counts in its pixel.
+    /// Weight of its radiance in the pixel.
     pub weight: f32,
     pub streams: Streams,
 }
@@ -54,7 +54,7 @@ impl Sampling<'_> {
         self.samples.clone().map(move |sample| self.begin(pixel, sample))
     }
 
-    /// How the samples of pixels begin. What comes with a pixel goes with its samples.
+    /// How all samples of `pixels` begin. The value that comes with a pixel is handed on with each of its samples.
     pub(super) fn beginnings<T: Copy, I: Iterator<Item = (T, Pixel)>>(&self, pixels: I) -> Beginnings<'_, T, I> {
         let mut all = Beginnings {
             sampling: self,
@@ -83,16 +83,16 @@ impl Sampling<'_> {
     }
 }
 
-/// What [`Sampling::beginnings`] goes through.
+/// The state of the iteration by [`Sampling::beginnings`].
 #[derive(Debug)]
 pub(super) struct Beginnings<'a, T, I> {
     sampling: &'a Sampling<'a>,
     pixels: I,
-    /// The pixel whose turn it is, and its next sample.
+    /// The current pixel with its value, and its next sample.
     next: Option<(T, Pixel, u32)>,
     /// Column and row of that pixel: two divisions, which all its samples share.
     place: [u32; 2],
-    /// Samples of one sensor, and what goes with them.
+    /// Samples of one sensor, and the value of each.
     with: Vec<T>,
     starts: Starts,
 }
@@ -129,7 +129,8 @@ impl<T: Copy, I: Iterator<Item = (T, Pixel)>> Beginnings<'_, T, I> {
         }
     }
 
-    /// Calls `begin` with the next `count` samples, some at a time, and `masked` with what goes with a pixel whose lens has no inverse.
+    /// Calls `begin` with the next `count` samples, some at a time, and `masked` with the value of a pixel whose lens has no
+    /// inverse.
     pub(super) fn take(&mut self, mut count: usize, begin: &mut Begin<T>, mut masked: impl FnMut(T)) {
         while count > 0
             && let Some((_, pixel, _)) = self.next
@@ -143,8 +144,8 @@ impl<T: Copy, I: Iterator<Item = (T, Pixel)>> Beginnings<'_, T, I> {
         }
     }
 
-    /// Makes the rays of the next samples of one sensor, at most so many. A pixel whose lens has no inverse has none, and ends them:
-    /// what goes with it is returned.
+    /// Makes the rays of the next samples of one sensor, at most `most`. A pixel whose lens has no inverse has no rays and ends
+    /// the run: its value is returned.
     #[inline(never)]
     fn fill(&mut self, sensor: u32, most: usize) -> Option<T> {
         let sampling = self.sampling;

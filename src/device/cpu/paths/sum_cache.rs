@@ -1,6 +1,6 @@
-//! A thread's own part of sums that all threads share: what it adds to entries near each other waits here and is added to
-//! the shared sums at once, since an atomic addition costs as much as ten others. Paths of neighbouring pixels scatter in
-//! neighbouring texels, so that most additions find their line here.
+//! A thread's cache of sums that all threads share: additions to entries of a line are collected here and then added to the
+//! shared sums together, since an atomic addition costs as much as ten others. Paths of neighbouring pixels scatter in
+//! neighbouring texels, so that most additions find their line in the cache.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -8,19 +8,19 @@ use super::sums::in_range;
 
 /// Entries of a line.
 const LINE: usize = 32;
-/// Lines: a megabyte of sums, which is what a core's second cache holds.
+/// Lines: a megabyte of sums, the size of a core's second-level cache.
 const LINES: usize = 4096;
 const NOBODY: u64 = u64::MAX;
-/// The bits of a key from which on the parameter stands.
+/// The lowest bit of the parameter's slot in a key; below it is the number of the line.
 const SLOT: u32 = 48;
 
-/// A line for each remainder of a hash of its number.
+/// A direct-mapped cache of lines, whose places are a hash of parameter and line.
 #[derive(Debug)]
 pub(super) struct SumCache {
-    /// Parameter and number of the line that is here.
+    /// For each place the parameter and the number of its line.
     keys: Vec<u64>,
     lines: Vec<[i64; LINE]>,
-    /// Where the last addition went, and the key there.
+    /// Place and key of the line of the last addition.
     last: usize,
     last_key: u64,
     /// A parameter whose sums were out of range when a line was added to the shared ones.
@@ -72,10 +72,10 @@ impl SumCache {
         in_range(before[0]) & in_range(before[1]) & in_range(before[2])
     }
 
-    /// Makes `last` the place of this line, which may have to make room.
+    /// Makes `last` the place of the line with this key, and flushes another line that is there.
     #[inline(always)]
     fn turn_to(&mut self, arrays: &[Vec<AtomicI64>], key: u64) {
-        // By the golden ratio: rows and slices of a grid are regular strides apart.
+        // Multiplicative hash by the golden ratio, which spreads a grid's rows and slices, whose lines have regular strides.
         self.last = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - LINES.ilog2())) as usize;
         self.last_key = key;
         if self.keys[self.last] != key {
@@ -100,7 +100,7 @@ impl SumCache {
         }
     }
 
-    /// Adds all that waits here to the shared sums.
+    /// Adds all lines of the cache to the shared sums.
     ///
     /// # Errors
     /// A parameter whose sums were out of range, now or since the last time.

@@ -1,6 +1,6 @@
 //! Gradients of paths, summed in whole numbers: such sums do not depend on their order, so that any thread may add
-//! anywhere and the bits are the same for any number of them. The memory is that of the gradients, however long paths
-//! are. Units, and the rule by which no overflow passes unseen, are those of `device/units.rs`.
+//! anywhere and the bits are the same for any number of threads. Memory grows with the gradients, not with the length of
+//! paths. Units, and the rule by which every overflow is detected, are those of `device/units.rs`.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -35,15 +35,15 @@ const NOWHERE: usize = usize::MAX;
 /// Sums of one pass: [`Self::begin`], contributions by [`Accumulate`], [`Self::add_to`].
 #[derive(Debug)]
 pub(in crate::device::cpu) struct Sums {
-    /// Copy by copy, for each parameter its entries; empty if it is not tuned.
+    /// For each copy and each parameter the entries' sums; empty if the parameter is not tuned.
     copies: Vec<Vec<Vec<AtomicI64>>>,
-    /// Where all threads share the only copy: for each thread what it has not added yet.
+    /// If all threads share one large copy: for each thread a cache of its additions.
     caches: Vec<Mutex<SumCache>>,
-    /// Units in one, for each parameter.
+    /// For each parameter the number of units in 1.0.
     scales: Vec<f32>,
     /// A parameter whose sums left their range.
     overflow: AtomicUsize,
-    /// Parameter and entry that received something that is not a number.
+    /// Parameter and entry that received a value that is not finite.
     broken: [AtomicUsize; 2],
 }
 
@@ -60,7 +60,7 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Prepares for contributions to parameters of these numbers of entries, each with its units in one.
+    /// Prepares sums for parameters of these numbers of entries; `scales` has for each the number of units in 1.0.
     pub(in crate::device::cpu) fn begin(&mut self, lengths: impl Iterator<Item = usize> + Clone, scales: Vec<f32>) {
         let copies = copies_of(lengths.clone().map(|len| len as u64).sum());
         self.begin_copies(copies, lengths, scales);
@@ -92,8 +92,8 @@ impl Sums {
         self.broken = [AtomicUsize::new(NOWHERE), AtomicUsize::new(NOWHERE)];
     }
 
-    /// Adds the sums of all copies of all ranks to the gradients and zeroes them. An entry that received what is no number
-    /// becomes NaN.
+    /// Adds the sums of all copies of all ranks to the gradients and zeroes them. An entry that received a value that is not
+    /// finite becomes NaN.
     ///
     /// # Errors
     /// The index of a parameter that left the range of its sums.
@@ -163,14 +163,14 @@ pub(in crate::device::cpu) fn sum_bytes(shapes: &[(Shape, bool)]) -> u64 {
     ENTRY_BYTES * entries * copies_of(entries) as u64 + caches
 }
 
-/// Whether a sum is of fewer than [`LIMIT`] units.
+/// Whether a sum is below [`LIMIT`] and not below −[`LIMIT`].
 #[inline(always)]
 pub(super) fn in_range(sum: i64) -> bool {
-    // Adding LIMIT makes exactly the sums beyond it, at both ends, negative.
+    // Adding LIMIT with wrap-around gives a negative number exactly for sums beyond either end.
     sum.wrapping_add(LIMIT) >= 0
 }
 
-/// What the first rank has found that has found something.
+/// `found` of the first rank that has found something, that is other than [`NOWHERE`].
 fn first_of<const N: usize>(cluster: Cluster, found: [usize; N]) -> [usize; N] {
     if cluster.is_single() {
         return found;
@@ -181,7 +181,7 @@ fn first_of<const N: usize>(cluster: Cluster, found: [usize; N]) -> [usize; N] {
 }
 
 /// Adds the sums that all ranks have of a parameter to its gradient, and zeroes them; false if a sum was out of range on
-/// any rank. Each rank adds a part of the entries up, rank by rank, and all are sent what comes of it.
+/// any rank. Each rank sums its share of the entries over all ranks, and sends the result to the others.
 fn add_over(cluster: Cluster, totals: &mut [i64], unit: f64, gradient: &mut [f32]) -> bool {
     if gradient.is_empty() {
         return true;
@@ -215,7 +215,7 @@ fn add_over(cluster: Cluster, totals: &mut [i64], unit: f64, gradient: &mut [f32
     !cluster.any(!fits)
 }
 
-/// Adds the sums that all copies have of some entries to those of the first and zeroes the others; false if a sum was out
+/// Adds all other copies of some entries' sums to the first copy, which is returned, and zeroes them; false if a sum was out
 /// of range.
 fn merge<'a>(mut copies: impl Iterator<Item = &'a mut [i64]>) -> (&'a mut [i64], bool) {
     let totals = copies.next().unwrap_or_default();
@@ -233,8 +233,8 @@ fn merge<'a>(mut copies: impl Iterator<Item = &'a mut [i64]>) -> (&'a mut [i64],
     (totals, fits)
 }
 
-/// Adds the sums that all copies have of some entries to their gradients, and zeroes them; false if a sum was out of range.
-/// The entries stay in the caches while they are taken together.
+/// Adds all copies of some entries' sums to their gradients, and zeroes them; false if a sum was out of range. The entries
+/// are few enough to stay in a cache meanwhile.
 fn add_chunk<'a>(copies: impl Iterator<Item = &'a mut [i64]>, unit: f64, gradient: &mut [f32]) -> bool {
     let (totals, fits) = merge(copies);
     for (total, g) in totals.iter_mut().zip(gradient) {
@@ -244,10 +244,9 @@ fn add_chunk<'a>(copies: impl Iterator<Item = &'a mut [i64]>, unit: f64, gradien
     fits
 }
 
-/// Sums that nobody else looks at.
+/// Sums as plain integers, where no other thread has access.
 fn plain(sums: &mut [AtomicI64]) -> &mut [i64] {
-    // SAFETY: an AtomicI64 has the size, the alignment and the values of an i64 (of the alignment no less than it), and
-    // the borrow is exclusive.
+    // SAFETY: an AtomicI64 has the size and the values of an i64 and at least its alignment, and the borrow is exclusive.
     unsafe { &mut *(std::ptr::from_mut(sums) as *mut [i64]) }
 }
 
@@ -267,7 +266,7 @@ unsafe fn nearest(x: f32) -> i64 {
 #[derive(Debug)]
 pub(in crate::device::cpu) struct Accumulate<'a> {
     sums: &'a Sums,
-    /// What a thread adds to large sums waits here.
+    /// The thread's cache of additions, if sums are large.
     cache: Option<MutexGuard<'a, SumCache>>,
     arrays: &'a [Vec<AtomicI64>],
     shared: bool,
@@ -283,7 +282,7 @@ impl<'a> Accumulate<'a> {
         let copy = if is_alone { 0 } else { thread };
         Self {
             sums,
-            // Nobody else has this thread's, unless it has begun another chunk in the middle of one.
+            // Only this thread locks its cache. If it has begun another chunk in the middle of one, the inner chunk has no cache.
             cache: sums.caches.get(thread).and_then(|cache| cache.try_lock().ok()),
             arrays: &sums.copies[copy],
             shared: is_alone && rayon::current_num_threads() > 1,
@@ -298,8 +297,8 @@ impl<'a> Accumulate<'a> {
         self.entries_of(slot).add(index, value);
     }
 
-    /// The entries of a tuned parameter. Where they are and their units are read once: for all that a compiler knows,
-    /// writing an entry could change them.
+    /// The entries of a tuned parameter. Their address and scale are read once: the compiler cannot know that writing an entry
+    /// does not change these.
     #[inline(always)]
     fn entries_of(&mut self, slot: usize) -> Entries<'_> {
         Entries {
@@ -351,7 +350,7 @@ impl Entries<'_> {
         }
     }
 
-    /// Adds to three entries that nobody else adds to and that have room for it; else returns false, and nothing is added.
+    /// Adds to three entries if no other thread may add to them and all sums are in range; else adds nothing and returns false.
     #[inline(always)]
     fn add_three(&mut self, first: usize, values: [f32; 3]) -> bool {
         if self.shared || self.cache.is_some() {
@@ -408,7 +407,7 @@ impl Sums {
         if value.is_finite() {
             self.overflow(slot);
         } else {
-            // Both of one contribution, whichever thread comes first.
+            // Only the first thread stores its parameter and entry, so that both are of one contribution.
             let [broken, entry] = &self.broken;
             if broken
                 .compare_exchange(NOWHERE, slot, Ordering::Relaxed, Ordering::Relaxed)
@@ -545,7 +544,7 @@ mod tests {
     fn sums_that_pass_the_end_of_their_range_are_never_taken_for_sums() {
         let [large, half] = [52, 61].map(|e| 2f32.powi(e));
         assert_eq!(sum(&[(large, 1023)]), [Ok(1023.0 * large); 2]);
-        // All 64 bits around to zero, and beyond to where a look at the end alone would find nothing.
+        // Sums that wrap around 64 bits to zero, and further, to values that a check at the end alone would accept.
         for times in [4096, 4097, 5000, 8192] {
             assert_eq!(sum(&[(large, times)]), [Err(1); 2], "{times}");
             assert_eq!(sum(&[(-large, times)]), [Err(1); 2], "-{times}");

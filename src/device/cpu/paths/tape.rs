@@ -12,7 +12,7 @@ use crate::transport::number::tape::{Budget, MAX_VARIABLES, Recorded, Tape};
 use crate::transport::paths::volpath::gather;
 use crate::transport::scene::records::Fields;
 
-/// The parameters as variables of a tape, numbered through.
+/// The parameters as variables of a tape, numbered consecutively.
 struct Variables<'a> {
     integrand: Vec<Vec<Recorded>>,
     sampling: Vec<&'a [f32]>,
@@ -62,7 +62,7 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// A recorded chunk: the tape, and on it the sum of the chunk's samples, each times the derivative by it.
+/// A recorded chunk: its tape, and on it the sum of the chunk's samples, each times the loss's derivative by the sample.
 struct Record {
     tape: Tape,
     sum: Recorded,

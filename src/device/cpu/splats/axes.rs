@@ -1,5 +1,5 @@
-//! Splats along their own axes, sixteen at a time: what projection and its derivatives have in common. Plain loops
-//! without conditions, of which compilers make vectors; they round alike on all vector levels.
+//! The principal axes of splats, sixteen splats at a time, which projection and its derivatives share. Plain loops that
+//! compilers vectorise; they round alike on all vector levels.
 
 use crate::device::cpu::vector::lanes::WIDTH;
 use crate::transport::number::Number;
@@ -8,8 +8,8 @@ use crate::transport::splats::splat::{SCALE_HIGH, SCALE_LOW};
 /// A number for each of sixteen splats.
 pub(super) type Each = [f32; WIDTH];
 
-/// Directions and widths of sixteen splats. A point that lies x, y pixels from the centre is measured along the axes as
-/// U = inverse₀ (cos x + sin y) and V = inverse₁ (cos y - sin x), and the Gaussian is 2^(-U² - V²).
+/// Directions and inverse widths of sixteen splats. A point x, y pixels from the centre has the coordinates
+/// U = inverse₀ (cos x + sin y) and V = inverse₁ (cos y - sin x) along the axes, and the Gaussian is 2^(-U² - V²).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Axes {
     pub(super) cos: Each,
@@ -17,7 +17,7 @@ pub(super) struct Axes {
     pub(super) inverse: [Each; 2],
 }
 
-/// √(½ log₂ e): the exponent to base 2 of a Gaussian is the square of a length in standard deviations times this.
+/// √(½ log₂ e): at a distance of d standard deviations, a Gaussian's exponent to base 2 is minus the square of this times d.
 const HALVED: f32 = 0.849_321_8;
 
 impl Axes {
@@ -35,8 +35,7 @@ impl Axes {
         Self { cos, sin, inverse }
     }
 
-    /// Rows of the triangular matrix a, b; 0, c that measures points as well as the axes do: (a x + b y)² + (c y)² = U² +
-    /// V².
+    /// The entries a, b, c of the triangular matrix a, b; 0, c of (47), for which (a x + b y)² + (c y)² = U² + V².
     #[inline(always)]
     pub(super) fn triangle(&self) -> [Each; 3] {
         let mut triangle = [[0.0; WIDTH]; 3];
@@ -106,7 +105,7 @@ mod tests {
         }
     }
 
-    /// The triangle measures as the axes do, needles included.
+    /// Triangle and axes give the same sum of squares, for needles too.
     #[test]
     fn triangles_measure_as_axes_do() {
         let rotation: Each = std::array::from_fn(|l| 0.4 * l as f32 - 3.0);
@@ -121,7 +120,7 @@ mod tests {
                 let along = (p * (cos * fx + sin * fy)).powi(2) + (q * (cos * fy - sin * fx)).powi(2);
                 let (u, v) = (a[l] * x + b[l] * y, c[l] * y);
                 let found = f64::from(u * u + v * v);
-                // What cancels in U or V is lost to either.
+                // The tolerance is relative to the terms of U and V, which may cancel.
                 let size = (p * p + q * q) * (fx * fx + fy * fy);
                 assert!(
                     (found - along).abs() < 4e-7 * size,

@@ -1,4 +1,4 @@
-//! A tile of a picture forwards: `gather` of `transport/splats/blend.rs`, a block of sixteen pixels after the other.
+//! The forward blend of a tile: `gather` of `transport/splats/blend.rs`, one block of sixteen pixels after the other.
 
 use super::lists::{Entry, Pages, page_of};
 use super::shape::{Blocks, Seen, Shape, bits, bring_shape};
@@ -9,18 +9,18 @@ use crate::device::cpu::vector::wide::Wide;
 use crate::each::EachEntry;
 use crate::transport::splats::blend::MIN_TRANSMITTANCE;
 
-/// Entries of a list that are taken together: the bits of a word.
+/// Entries of a list that are processed together: as many as a word has bits.
 pub(super) const GROUP: usize = 64;
 
-/// Entries of a list by which shapes are asked for ahead.
+/// Prefetch distance of shapes, in entries of a list.
 const AHEAD: usize = 8;
 
-/// Where the pixels of a tile were finished, for their undoing.
+/// The places in a tile's list at which its pixels were finished (transmittance below 1/255), for their undoing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
-    /// Blocks of which a pixel was finished before the end of the list. The pixels of the others have looked at all of it.
+    /// Blocks, as bits, with a pixel that was finished before the end of the list. Pixels of other blocks blend the whole list.
     pub(super) finished: u16,
-    /// For each pixel of those blocks one more than the last entry that it has looked at; none beside the picture.
+    /// For each pixel of those blocks one more than the last entry that it has processed; zero outside the picture.
     pub(super) count: Plane<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Default for End {
 }
 
 impl End {
-    /// Before the first entry of a list: only pixels beside the picture are finished.
+    /// The state before the first entry of a list: only pixels outside the picture are finished.
     #[inline(always)]
     fn begin(&mut self, inside: [usize; 2], entries: usize) {
         self.finished = 0;
@@ -52,11 +52,11 @@ impl End {
     }
 }
 
-/// What a tile has computed for the last entries of its list, for their undoing: entry i is at place i modulo their number.
+/// Splats and weights of the last [`KEPT`] entries of a tile's list, for their undoing: entry i is at place i modulo [`KEPT`].
 pub(super) type Kept = [Weighed; KEPT];
 
-/// Entries that are kept. A picture of many splats has fewer in a tile, and what they touch of this third of a MiB, a splat
-/// and the weights of a few blocks each, stays in the first or second cache.
+/// Entries that are kept. In a picture of many splats a tile has fewer, and each entry uses only a splat and the weights of a
+/// few blocks of this third of a MiB, so that all of it stays in the first- or second-level cache.
 pub(super) const KEPT: usize = 256;
 const _: () = assert!(KEPT >= GROUP && KEPT.is_power_of_two());
 
@@ -68,7 +68,7 @@ pub(super) struct Weighed {
 }
 
 impl Weighed {
-    /// Before a tile has seen it.
+    /// A placeholder.
     pub(super) const UNSEEN: Self = Self {
         splat: Seen::UNSEEN,
         weights: Plane::of(0.0),
@@ -77,7 +77,7 @@ impl Weighed {
 
 /// Blends a tile's list.
 pub(super) struct Gather<'a> {
-    /// Its entries, of which the blocks are found.
+    /// The tile's entries; `blocks` of each is written.
     pub(super) list: &'a mut [Entry],
     pub(super) pages: Pages<'a>,
     pub(super) shapes: &'a [Shape],
@@ -88,7 +88,7 @@ pub(super) struct Gather<'a> {
     pub(super) background: [f32; 3],
     /// The tile in the frame: colour and transmittance.
     pub(super) image: &'a mut [Plane<f32>; 4],
-    /// What is there is how another picture ended: a guess.
+    /// To be written. On input it is that of an earlier picture, and tells which blocks are likely to have finished pixels.
     pub(super) end: &'a mut End,
     pub(super) kept: &'a mut Kept,
 }
@@ -99,7 +99,7 @@ impl Kernel for Gather<'_> {
     #[inline(always)]
     fn run<W: Wide>(mut self) {
         let [red, green, blue, transmittance] = &mut *self.image;
-        // Pixels beside the picture are finished.
+        // Pixels outside the picture are finished from the start: their transmittance is zero.
         *transmittance = ones(self.inside);
         for color in [red, green, blue] {
             *color = Plane::of(0.0);
@@ -139,7 +139,7 @@ impl Kernel for Gather<'_> {
 
 /// Up to 64 entries of a page.
 struct Group {
-    /// The first one's place in the list, and the end.
+    /// Place of the first entry in the list, and the end.
     first: usize,
     end: usize,
     /// For each block the entries that are blended there, as bits.
@@ -194,7 +194,7 @@ impl Gather<'_> {
         self.blend_watching(group, block, state);
     }
 
-    /// [`Self::blend`], looking after each entry for pixels that are finished.
+    /// [`Self::blend`] with a test after each entry whether it has finished pixels.
     #[inline(always)]
     fn blend_watching<L: Lanes>(&mut self, group: &mut Group, block: usize, state: &mut Blend<L>) {
         let mut is_open = state.is_open();
@@ -223,7 +223,7 @@ impl Gather<'_> {
         }
     }
 
-    /// Takes note of pixels of a block that an entry has finished.
+    /// Notes that `entry` has finished the pixels `closed` of a block.
     #[inline(always)]
     fn note_finished(&mut self, block: usize, entry: usize, closed: u32) {
         let End { finished, count, .. } = &mut *self.end;
@@ -237,7 +237,7 @@ impl Gather<'_> {
     }
 }
 
-/// Bits of a vector's lanes.
+/// The bits of all lanes of a vector.
 const ALL: u32 = (1 << WIDTH) - 1;
 
 /// `PixelState` of `transport/splats/blend.rs` for the pixels of a block.
@@ -277,7 +277,7 @@ impl<L: Lanes> Blend<L> {
         for c in 0..3 {
             self.color[c] = share.mul_add(L::splat(splat.color[c]), self.color[c]);
         }
-        // Rounded once: what the product has lost would be much of what is left behind a weight near one.
+        // T − T α is rounded once: at a weight near one, the error of a rounded product would be much of what is left.
         self.transmittance = self.transmittance.sub_product(self.transmittance, weight);
     }
 }

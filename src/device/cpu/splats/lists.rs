@@ -10,7 +10,7 @@ use crate::each::EachEntry;
 /// Splats of a page: those that [`Entry`] can number.
 pub(super) const PAGE: usize = 1 << 16;
 
-/// Splats that are counted together at least, and about the most groups of them.
+/// Least number of splats of a group, which are counted together, and about the most groups.
 const GROUP: usize = 1024;
 const GROUPS: usize = 64;
 
@@ -28,7 +28,8 @@ impl TileBox {
         length(self.columns) * length(self.rows)
     }
 
-    /// The tiles, `across` a row of them, row by row: in one loop, since processors guess the end of a short one badly.
+    /// The tiles, row by row, of a picture with `across` tiles a row. One loop, since the end of a short inner loop is often
+    /// mispredicted.
     #[inline(always)]
     fn tiles(self, across: usize) -> impl Iterator<Item = usize> {
         let [first, end] = self.columns.each(usize::from);
@@ -53,7 +54,7 @@ pub(super) struct Entry {
     pub(super) blocks: u16,
 }
 
-/// Where the pages of a tile's list begin among all entries, and where the last one ends.
+/// For each page of a tile's list its first entry among all entries, then the end of the last page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pages<'a>(&'a [u32]);
 
@@ -71,7 +72,7 @@ impl Pages<'_> {
     }
 }
 
-/// Of all splats those of a page.
+/// The splats of a page, of all `splats`.
 #[inline]
 pub(super) fn page_of<T>(splats: &[T], page: usize) -> &[T] {
     &splats[page * PAGE..splats.len().min((page + 1) * PAGE)]
@@ -87,12 +88,12 @@ pub(super) struct Lists {
     pub(super) entries: Vec<Entry>,
     /// Splats of a group, of which a page holds a whole number.
     group: usize,
-    /// For each group and tile where the group's entries end; while lists are made their number, and where the next one goes.
+    /// For each group and tile the end of the group's entries; while lists are built, their number and then the next one's place.
     counts: Vec<u32>,
 }
 
 impl Lists {
-    /// Where a tile's list stands.
+    /// The range of a tile's list among all entries.
     pub(super) fn range(&self, tile: usize) -> Range<usize> {
         self.starts[tile * self.pages] as usize..self.starts[(tile + 1) * self.pages] as usize
     }
@@ -102,12 +103,12 @@ impl Lists {
         Pages(&self.starts[tile * self.pages..=(tile + 1) * self.pages])
     }
 
-    /// Splats that were listed together.
+    /// The number of splats of a group.
     pub(super) fn group(&self) -> usize {
         self.group
     }
 
-    /// Where the entries of a group stand in a tile's list, among all entries.
+    /// The range, among all entries, of a group's entries in a tile's list.
     #[inline]
     pub(super) fn of_group(&self, tile: usize, group: usize) -> Range<usize> {
         let (first, place) = (group * self.group, group * self.tiles + tile);
@@ -118,7 +119,7 @@ impl Lists {
         begin as usize..self.counts[place] as usize
     }
 
-    /// Lists the splats with these boxes in `tiles` tiles, `across` a row of them. No entry is blended anywhere.
+    /// Lists the splats with these boxes in `tiles` tiles, `across` a row of them. `blocks` of all entries are empty.
     ///
     /// # Panics
     /// There are more entries than 32 bits can number.
@@ -158,8 +159,8 @@ impl Lists {
         });
     }
 
-    /// From counts of a group's entries in each tile to the places of their first ones, and to where pages start: group by
-    /// group, so that memory is read in its order.
+    /// Prefix sums, from the number of each group's entries in each tile to the place of its first entry, and to the starts of
+    /// pages. It goes group by group, so that memory is read in order.
     fn place_groups(&mut self, tiles: usize, groups_a_page: usize) {
         let pages = self.pages;
         self.starts.clear();

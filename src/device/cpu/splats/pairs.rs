@@ -8,14 +8,14 @@ use crate::device::cpu::vector::lanes::{Lanes, WIDTH};
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
 
-/// Blends splats in a tile of which they reach every pixel, and undoes them. Nothing is looked for, no lane is idle, no
-/// sum is taken across lanes, no pixel is finished, and all numbers stay in the first cache.
+/// Blends splats that reach every pixel of a tile, and undoes them. No reached blocks are searched for, no lane is idle, no
+/// sum of a splat is taken across lanes, no pixel is finished, and all numbers stay in the first-level cache.
 #[derive(Debug, Clone)]
 pub(in crate::device::cpu) struct Pairs {
     shapes: [Shape; SPLATS],
 }
 
-/// Splats that [`Pairs`] takes, of which a pixel sees every one.
+/// Number of splats of [`Pairs`], each of which reaches every pixel.
 const SPLATS: usize = 64;
 
 impl Pairs {
@@ -40,7 +40,7 @@ impl Pairs {
 }
 
 impl Kernel for &Pairs {
-    /// The largest distance of a transmittance that was undone from 1, and a sum that depends on all results.
+    /// The largest |T − 1| of a transmittance T after the undoing, and a sum that depends on all results.
     type Output = [f32; 2];
 
     #[inline(always)]

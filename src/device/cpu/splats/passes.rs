@@ -27,7 +27,7 @@ use crate::resident::splats::{Placed, SplatScene, SplatSlots};
 /// Records of a round of tiles, unless a single tile has more.
 const ROUND: usize = 1 << 17;
 
-/// The part of the machine's memory that lists may take.
+/// Lists may take the machine's memory divided by this.
 const LIST_SHARE: u64 = 4;
 
 /// Splats that a thread takes at a time.
@@ -38,7 +38,7 @@ const SPAN: usize = 1024;
 const TILES: usize = 4;
 
 thread_local! {
-    /// What a thread works with.
+    /// A thread's buffers.
     static AT_HAND: RefCell<AtHand> = RefCell::new(AtHand {
         kept: vec![Weighed::UNSEEN; KEPT].try_into().expect("of this length"),
         end: End::default(),
@@ -46,10 +46,10 @@ thread_local! {
     });
 }
 
-/// What the tile that a thread visits has computed.
+/// Buffers for the results of the tile that a thread visits.
 struct AtHand {
     kept: Box<Kept>,
-    /// Of a tile that is undone in the same visit: nobody else needs them.
+    /// For a tile that is undone in the same visit: neither end nor image is needed afterwards.
     end: End,
     image: Image,
 }
@@ -58,7 +58,7 @@ struct AtHand {
 #[derive(Debug)]
 pub(in crate::device::cpu) struct SplatPasses {
     pub(in crate::device::cpu) scene: SplatScene,
-    /// What was rendered last, a view an entry.
+    /// The views that were rendered last.
     views: Vec<View>,
     records: Vec<Record>,
     /// For each splat the sums over all its tiles.
@@ -75,7 +75,7 @@ struct View {
     shapes: Vec<Shape>,
     boxes: Vec<TileBox>,
     lists: Lists,
-    /// How the pixels of each tile ended.
+    /// Where the pixels of each tile were finished.
     ends: Vec<End>,
     /// The number of its first tile in the batch.
     first: usize,
@@ -236,7 +236,7 @@ impl SplatPasses {
         }
     }
 
-    /// Renders whole views, tile by tile. The samples of a pixel would all be alike: its centre is looked at.
+    /// Renders whole views, tile by tile. Each pixel is evaluated once, at its centre, whatever the number of samples.
     pub(in crate::device::cpu) fn render(&mut self, inputs: &Inputs, pass: Pass, frame: &mut Frame) -> Result<()> {
         let tiles = self.project(inputs, pass.batch)?;
         let mut image = frame.tiles_mut().room(tiles);
@@ -272,8 +272,8 @@ impl SplatPasses {
         Ok(self.add_background(inputs, &found, updates))
     }
 
-    /// [`Self::render`], the loss and [`Self::backpropagate`] in one visit of each tile: what it looks at stays in the cache, its
-    /// weights among it, and its image and its adjoint image are nowhere else. The loss must be one of single pixels.
+    /// [`Self::render`], the loss and [`Self::backpropagate`] in one visit of each tile: its splats and their weights stay in the
+    /// cache, and its image and adjoint image are not kept. A pixel's loss must depend on that pixel alone.
     pub(in crate::device::cpu) fn value_and_gradient(
         &mut self,
         inputs: &Inputs,
@@ -332,8 +332,8 @@ impl SplatPasses {
         Ok(tiles)
     }
 
-    /// Adds the derivatives by the background, which the tiles of all views have found, to its gradient; returns how the
-    /// replays went.
+    /// Sums the derivatives by the background over the tiles of all views into its gradient; returns the statistics of the
+    /// replays.
     fn add_background(&self, inputs: &Inputs, found: &[Found], updates: &mut Updates) -> ReplayStats {
         let of_view = |view: &View| {
             let tiles = &found[view.first..view.first + view.count()];
@@ -349,8 +349,8 @@ impl SplatPasses {
         sum.stats
     }
 
-    /// Visits the tiles of all views, each of which undoes its list, sums what they send to each splat and adds it to the
-    /// gradients; returns what each tile has found.
+    /// Visits the tiles of all views, each of which undoes its list, sums their derivatives by each splat and adds them to the
+    /// gradients; returns the other results of each tile.
     fn compute_derivatives(
         &mut self,
         inputs: &Inputs,
@@ -374,7 +374,7 @@ impl SplatPasses {
         found
     }
 
-    /// Visits a round of a view's tiles, each of which notes records; of those of other ranks they are taken over.
+    /// Visits a round of a view's tiles, each of which writes records; records of other ranks' tiles are received from them.
     fn visit_round(
         &mut self,
         cluster: Cluster,
@@ -411,8 +411,8 @@ impl SplatPasses {
         sums.fill(Record::default());
     }
 
-    /// Adds a round's records to their splats, tile after tile; the first round begins with zeros. After the last one splats
-    /// are updated by the thread that has their sums at hand.
+    /// Adds a round's records to their splats, tile after tile; the first round begins with zeros. After the last round the
+    /// thread that has summed a group of splats adds the sums to the gradients, while they are in its cache.
     fn sum_records(&mut self, view: &View, tiles: Range<usize>, gradients: Option<&Gradients>) {
         let View { lists, .. } = view;
         let (records, base) = (&self.records, lists.range(tiles.start).start);
@@ -446,7 +446,7 @@ struct Gradients<'a> {
     inputs: &'a Inputs,
     read: Reader<'a>,
     side: f32,
-    /// In the order of the slots; empty of parameters that are not tuned.
+    /// In the order of the slots; empty for parameters that are not tuned.
     arrays: [SharedSlice<'a, f32>; 5],
 }
 
@@ -468,8 +468,8 @@ impl<'a> Gradients<'a> {
         }
     }
 
-    /// From the sums of the splats from `first` on, which no other thread updates, to their gradients, which the optimiser's
-    /// step takes up.
+    /// Turns the sums of the splats from `first` on into derivatives by their parameters, and adds these to the gradients. No
+    /// other thread updates these splats.
     fn update_splats(&self, first: usize, sums: &[Record]) {
         self.inputs.level.run(Update {
             read: self.read,
@@ -485,7 +485,7 @@ impl<'a> Gradients<'a> {
     }
 }
 
-/// Completes an array of which each tile's range was made by its owner.
+/// Gives all ranks all of an array, of which each tile's range was computed by the tile's owner.
 fn exchange<T: Plain>(
     cluster: Cluster,
     tiles: Range<usize>,

@@ -69,7 +69,7 @@ struct Lot {
     opacity: Each,
 }
 
-/// Takes numbers that stand splat by splat apart.
+/// Transposes the numbers of sixteen splats, C for each splat, to C arrays.
 #[inline(always)]
 fn lanes<const C: usize>(of: &[f32]) -> [Each; C] {
     let mut apart = [[0.0; WIDTH]; C];
@@ -101,7 +101,7 @@ pub(super) struct Project<'a> {
     /// The first one's index.
     pub(super) first: usize,
     pub(super) side: f32,
-    /// Added to places, in pixels.
+    /// Added to the centres, in pixels.
     pub(super) offset: [f32; 2],
     /// Tiles a row and a column.
     pub(super) tiles: [usize; 2],
@@ -155,14 +155,14 @@ impl Kernel for Project<'_> {
     }
 }
 
-/// Pixels from the centres to the sides of the boxes in which weights are not left out; NaN where splats are nowhere.
+/// Half width and height in pixels of the boxes outside which weights are left out; NaN for splats that reach no pixel.
 #[inline(always)]
 fn reach(opacity: &Each, log_opacity: &Each, [a, b, c]: [&Each; 3]) -> [Each; 2] {
-    /// In pixels, for what rounding makes of a weight at the very edge.
+    /// A margin in pixels for the rounding of weights at the very edge.
     const SLACK: f32 = 0.01;
     let mut reach = [[0.0; WIDTH]; 2];
     for l in 0..WIDTH {
-        // The largest |U² + V²|, whose root is not a number where the opacity is too small.
+        // The largest U² + V² at which the weight is not left out; NaN where the opacity is too small.
         let widest = if opacity[l] > MIN_WEIGHT {
             log_opacity[l] - LEAST
         } else {
@@ -176,7 +176,7 @@ fn reach(opacity: &Each, log_opacity: &Each, [a, b, c]: [&Each; 3]) -> [Each; 2]
 }
 
 /// The tiles along an axis that hold a pixel's centre no farther than `reach` from `center`, the end excluded; none if
-/// one of the two is no finite number.
+/// one of the two is not finite.
 #[inline(always)]
 fn tiles(center: &Each, reach: &Each, tiles: usize) -> [[i32; WIDTH]; 2] {
     let last = (tiles * TILE) as f32;
@@ -201,7 +201,7 @@ pub(super) struct Update<'a> {
     pub(super) first: usize,
     pub(super) side: f32,
     pub(super) sums: &'a [Record],
-    /// Whole, in the order of the slots; empty of parameters that are not tuned.
+    /// Of all splats, in the order of the slots; empty for parameters that are not tuned.
     pub(super) gradients: [&'a mut [f32]; 5],
 }
 
@@ -254,8 +254,8 @@ struct Along {
     rotation: Each,
 }
 
-/// From derivatives by what is subtracted from the exponent, times u, v, uu, uv and vv. The triangle that measures points and the axes differ by
-/// a rotation, by which the moments are turned first: along the axes nothing cancels.
+/// The derivatives (48) from the sums of −p̄ times u, v, uu, uv and vv, p̄ being the derivative by the exponent. (u, v) and the
+/// coordinates along the axes differ by a rotation, by which the moments are turned first: along the axes nothing cancels.
 #[inline(always)]
 fn along_axes(axes: &Axes, [u, v, uu, uv, vv]: &[Each; 5]) -> Along {
     const TWICE: f32 = -2.0 * std::f32::consts::LN_2;
@@ -289,7 +289,7 @@ fn along_axes(axes: &Axes, [u, v, uu, uv, vv]: &[Each; 5]) -> Along {
     by
 }
 
-/// Adds terms of some splats to a gradient, unless it is that of a parameter that is not tuned.
+/// Adds terms of some splats to a gradient; it is empty if the parameter is not tuned.
 #[inline(always)]
 fn add<const C: usize>(gradient: &mut [f32], first: usize, count: usize, terms: &[Each; C]) {
     if gradient.is_empty() {

@@ -1,5 +1,5 @@
-//! A tile of a picture backwards: `replay` of `transport/splats/blend.rs`, a splat after the other, sixteen pixels of
-//! each block that it reaches at a time.
+//! The replay of a tile from back to front: `replay` of `transport/splats/blend.rs`, one splat after the other, sixteen
+//! pixels of each block that it reaches at a time.
 
 use super::gather::{End, KEPT, Kept, Weighed};
 use super::lists::{Entry, Pages, page_of};
@@ -13,15 +13,15 @@ use crate::device::cpu::vector::wide::Wide;
 use crate::each::{EachEntry, each_index};
 use crate::transport::splats::blend::MAX_WEIGHT;
 
-/// Entries of a list by which shapes are asked for ahead.
+/// Prefetch distance of shapes, in entries of a list.
 const AHEAD: usize = 8;
 
-/// What an undone tile has found beside its records.
+/// Results of a tile's replay beside its records.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Found {
     pub(super) stats: ReplayStats,
     pub(super) by_background: [f64; 3],
-    /// Sums of the loss and of the squared difference, where they were taken in the same visit.
+    /// Sums of the loss and of the squared difference, if the loss is computed in the same visit.
     pub(super) loss: [f64; 2],
 }
 
@@ -64,7 +64,7 @@ impl Found {
 
 /// Undoes a tile's list and notes a record an entry.
 pub(super) struct Replay<'a> {
-    /// What `Gather` has noted.
+    /// The tile's entries, whose blocks `Gather` has written.
     pub(super) list: &'a [Entry],
     pub(super) pages: Pages<'a>,
     pub(super) shapes: &'a [Shape],
@@ -73,14 +73,14 @@ pub(super) struct Replay<'a> {
     pub(super) background: [f32; 3],
     /// Whether derivatives by it are asked for.
     pub(super) tunes_background: bool,
-    /// What `Gather` has found.
+    /// Results of `Gather`.
     pub(super) end: &'a End,
     pub(super) image: &'a [Plane<f32>; 4],
-    /// The loss's derivatives by the tile's pixels; none beside the picture.
+    /// The loss's derivatives by the tile's pixels; zero outside the picture.
     pub(super) adjoint: &'a [Plane<f32>; 3],
     /// What `Gather` has kept; None if that has been overwritten.
     pub(super) kept: Option<&'a Kept>,
-    /// One an entry of the list, in its order.
+    /// One for each entry of the list, in its order.
     pub(super) records: &'a mut [Record],
 }
 
@@ -96,7 +96,7 @@ impl Kernel for Replay<'_> {
             behind: Plane::of(0.0),
         };
         if self.inside != [TILE; 2] {
-            // Nothing is undone beside the picture.
+            // Pixels outside the picture have nothing to undo: their transmittance is set to 1.
             let is_inside = ones(self.inside);
             for block in 0..BLOCKS {
                 for l in 0..WIDTH {
@@ -125,8 +125,8 @@ impl Kernel for Replay<'_> {
                         &again
                     }
                 };
-                // Taking sums together is a chain that leaves units idle; the weights of the next entry do not depend on
-                // it.
+                // A sum across lanes is a chain of dependent steps. It is taken here, one entry late, so that it overlaps with
+                // this entry's weights.
                 if W::Lanes::IS_ROOMY
                     && let Some(record) = self.records.get_mut(i + 1)
                 {
@@ -165,7 +165,7 @@ impl Replay<'_> {
         }
     }
 
-    /// What was undone, and of how many pixels the transmittance has not come back to 1.
+    /// Counts of pixels, of entries that they have undone, and of pixels whose transmittance is not 1 again within (45).
     #[inline(always)]
     fn stats<L: Lanes>(&self, transmittance: &Plane<f32>) -> ReplayStats {
         let mut stats = ReplayStats {
@@ -203,7 +203,7 @@ pub(super) struct Undo<'a> {
     pub(super) behind: Plane<f32>,
 }
 
-/// Sums over the pixels of a splat, still lane by lane; what they are is told at [`Record`].
+/// Sums over the pixels of a splat, separate for each lane; [`Record`] says what is summed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sums<L> {
     pub(super) first: [L; 8],
@@ -233,7 +233,7 @@ impl<L: Lanes> Sums<L> {
 }
 
 impl Undo<'_> {
-    /// The state after the last splat, from the derivatives by the colours.
+    /// Sets the derivatives by the transmittance after the last splat, T̄ = δ · b with the background b.
     #[inline(always)]
     fn over_adjoint<L: Lanes>(&mut self, background: [f32; 3]) {
         for block in 0..BLOCKS {
@@ -245,7 +245,7 @@ impl Undo<'_> {
         }
     }
 
-    /// Derivatives by the background in that state.
+    /// Derivatives by the background, T δ summed over the pixels; T must be that after the last splat.
     #[inline(always)]
     fn by_background<L: Lanes>(&self) -> [f64; 3] {
         let mut by_background = [0.0; 3];
@@ -275,7 +275,7 @@ impl Undo<'_> {
         }
     }
 
-    /// Undoes a splat in a part of a block, and adds what derivatives by it need.
+    /// Undoes a splat in a part of a block, (44), and adds the terms of its derivatives, (43), to the sums.
     #[inline(always)]
     fn blend<L: Lanes>(
         &mut self,
@@ -290,7 +290,7 @@ impl Undo<'_> {
         before.store_part(&mut self.transmittance[block], part);
         let hidden = load(&self.behind[block]);
         let mut adjoint = [hidden; 3];
-        // What the weight's growth loses.
+        // T̄ − C̄ · c: minus the derivative by the weight, over T.
         let mut less = hidden;
         for c in 0..3 {
             adjoint[c] = load(&self.by_color[c][block]);
@@ -300,7 +300,7 @@ impl Undo<'_> {
             .sub_product(weight, less)
             .store_part(&mut self.behind[block], part);
         let share = before * weight;
-        // What is not needed any more comes first: registers are few.
+        // The colours' sums come first, as their operands are not needed any more: registers are few.
         let [one, by_1, by_2, uu, uv, vv, red, green] = &mut sums.first;
         *red = share.mul_add(adjoint[0], *red);
         *green = share.mul_add(adjoint[1], *green);

@@ -1,4 +1,4 @@
-//! Splats as tiles take them, and the blocks of sixteen pixels of a tile: which a splat reaches, and its weights there.
+//! Projected splats, and the blocks of sixteen pixels of a tile: which of them a splat reaches, and its weights there.
 
 use super::lists::Entry;
 use crate::device::cpu::planes::EDGE;
@@ -7,10 +7,10 @@ use crate::each::EachEntry;
 use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::splats::blend::MAX_WEIGHT;
 
-/// The logarithm to base 2 of [`MIN_WEIGHT`].
+/// The logarithm to base 2 of [`MIN_WEIGHT`](crate::transport::splats::blend::MIN_WEIGHT).
 pub(super) const LEAST: f32 = -7.994_353_4;
 
-/// What rounding may do to an exponent.
+/// A bound on the rounding error of an exponent.
 const SLACK: f32 = 0.01;
 
 /// A splat whose weight is 2^(log_opacity - u² - v²) with u = a x + b y and v = c y, x and y being pixels from its
@@ -25,12 +25,12 @@ pub(super) struct Shape {
     /// The logarithm to base 2 of the opacity.
     pub(super) log_opacity: f32,
     pub(super) color: [f32; 3],
-    /// Where along a column the Gaussian is largest, over the column's x; and along a row, over its y.
+    /// Along the column at x the Gaussian is largest at y = `ridge[0]` x, and along the row at y at x = `ridge[1]` y.
     pub(super) ridge: [f32; 2],
 }
 
 impl Shape {
-    /// u and v of a point that lies so many pixels from the centre.
+    /// u and v of a point x, y pixels from the centre.
     #[inline(always)]
     fn measured<L: Lanes>(&self, [x, y]: [L; 2]) -> [L; 2] {
         let u = L::splat(self.a).mul_add(x, L::splat(self.b) * y);
@@ -114,21 +114,21 @@ impl<L: Lanes> Blocks<L> {
     }
 }
 
-/// A splat seen from the pixels of a tile, which it measures as u and v: those of a block's first pixel, plus what is
-/// the same for the pixels of all blocks.
+/// A splat evaluated for the pixels of a tile. A pixel's u and v are those of its block's first pixel plus differences that
+/// depend on the pixel's place in the block alone.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Seen {
-    /// A number a pixel of a block.
+    /// The differences of u and of v for each pixel of a block.
     within: [[f32; WIDTH]; 2],
-    /// A number a block.
+    /// u and v of each block's first pixel.
     first: [[f32; WIDTH]; 2],
     log_opacity: f32,
     pub(super) color: [f32; 3],
 }
 
 impl Seen {
-    /// What nobody has looked at.
+    /// A placeholder.
     pub(super) const UNSEEN: Self = Self {
         within: [[0.0; WIDTH]; 2],
         first: [[0.0; WIDTH]; 2],
@@ -170,7 +170,7 @@ pub(super) fn bits<const N: usize>(mut word: u64) -> impl Iterator<Item = usize>
     )
 }
 
-/// Asks for the shape of an entry of a list, if there is one.
+/// Prefetches the shape of an entry of a list, if the list has that entry.
 #[inline(always)]
 pub(super) fn bring_shape(shapes: &[Shape], list: &[Entry], entry: usize) {
     if let Some(entry) = list.get(entry) {

@@ -8,8 +8,8 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Record {
-    /// Derivatives by what is subtracted from the exponent, times 1, u, v, uu, uv and vv, as a shape measures points;
-    /// derivatives by red and green.
+    /// Sums of −p̄ times 1, u, v, uu, uv and vv, p̄ being the derivative by the exponent at a pixel; then the derivatives by
+    /// red and green.
     pub(super) sums: [f32; 8],
     /// Derivatives by blue.
     pub(super) last: f32,

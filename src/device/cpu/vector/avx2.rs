@@ -1,7 +1,7 @@
 //! Geometry and opacities of eight lattice places at a time: the steps of
 //! [`crate::transport::field::radiance_field::lattice`], [`crate::transport::lookup::grid::grid_stencils`] and
-//! [`crate::transport::field::radiance_field::opacities`], one instruction for eight lanes. Written out because compilers turn
-//! the plain loops into vectors along the wrong direction.
+//! [`crate::transport::field::radiance_field::opacities`], one instruction for eight lanes. Written with intrinsics because
+//! compilers vectorise the plain loops over the wrong index.
 
 use std::arch::x86_64::*;
 
@@ -46,7 +46,7 @@ fn index_below(x: __m256, last: u32) -> __m256i {
     _mm256_cvttps_epi32(_mm256_min_ps(_mm256_max_ps(x, _mm256_setzero_ps()), last))
 }
 
-/// The places from `index` on.
+/// The places of eight samples from number `index` on.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(in crate::device::cpu) fn lattice(scene: &SceneRecord, segment: &Segment, index: u32) -> Lattice {
@@ -135,8 +135,8 @@ pub(in crate::device::cpu) fn keys(bricks: &Bricks, p: &[[f32; LANES]; 3]) -> [u
     words(_mm256_or_si256(_mm256_slli_epi32::<{ CELL_BITS as i32 }>(brick), cell))
 }
 
-/// One-channel lookups at eight points. Neighbours along x lie side by side and are loaded as pairs; where a lookup
-/// clamps, both are the same texel, and the pair before it is loaded instead (the pair after it, at the very first).
+/// One-channel lookups at eight points. Neighbours along x lie side by side and are loaded as pairs; where a lookup is
+/// clamped both are the same texel, and the pair that ends with it is loaded (at texel 0 the pair that begins with it).
 /// There must be two texels at least.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -194,7 +194,7 @@ unsafe fn pairs(data: *const f32, starts: &[u32; LANES]) -> (__m256, __m256) {
 pub(in crate::device::cpu) fn opacities_relu(step_length: f32, raw_sigma: &[f32; LANES]) -> [f32; LANES] {
     let sign = _mm256_set1_ps(-0.0);
     let raw = vector(raw_sigma);
-    // Negative lanes become 0; not-a-number passes.
+    // Negative lanes become 0; NaN stays NaN.
     let negative = _mm256_cmp_ps::<_CMP_LT_OQ>(raw, _mm256_setzero_ps());
     let sigma = _mm256_andnot_ps(negative, raw);
     let x = _mm256_xor_ps(_mm256_mul_ps(sigma, _mm256_set1_ps(step_length)), sign);
@@ -205,7 +205,7 @@ pub(in crate::device::cpu) fn opacities_relu(step_length: f32, raw_sigma: &[f32;
 #[inline]
 #[target_feature(enable = "avx2")]
 fn exp_m1(x: __m256) -> __m256 {
-    // The order of operands lets not-a-number pass, as `clamp` does.
+    // With this order of operands NaN stays NaN, as in `clamp`.
     let x = _mm256_min_ps(_mm256_set1_ps(88.0), _mm256_max_ps(_mm256_set1_ps(-87.0), x));
     let scaled = _mm256_mul_ps(x, _mm256_set1_ps(std::f32::consts::LOG2_E));
     let k = _mm256_floor_ps(_mm256_add_ps(scaled, _mm256_set1_ps(0.5)));

@@ -1,5 +1,5 @@
-//! Colour lookups in vectors of 16 lanes: the steps of [`crate::transport::lookup::grid::grid_eval_sh`], bit for bit. Ranges,
-//! not iterators: adapters are not compiled for the features of these functions.
+//! Colour lookups in vectors of 16 lanes: the steps of [`crate::transport::lookup::grid::grid_eval_sh`], bit for bit. Loops go
+//! over ranges: adapters of iterators would not be compiled for the target features of these functions.
 
 use std::arch::x86_64::*;
 
@@ -13,10 +13,10 @@ use crate::transport::lookup::sh::{Basis, MAX_COEFFICIENTS};
 
 /// Lanes of a vector that hold the colours of five coefficients.
 const FILLED: usize = 15;
-/// Channels from one vector to the next: four coefficients, so that colours stay where they are.
+/// Channels from one vector to the next: four coefficients, so that a lane has the same colour in all vectors.
 const STRIDE: usize = 12;
 
-/// Vectors that cover a texel. All but the first begin with a coefficient that the one before has already.
+/// Vectors that cover a texel. All but the first begin with the last coefficient of the vector before.
 #[inline(always)]
 const fn vectors(channels: usize) -> usize {
     if channels <= FILLED {
@@ -26,7 +26,7 @@ const fn vectors(channels: usize) -> usize {
     }
 }
 
-/// Lanes of vector `v` that count.
+/// Lanes of vector `v` that lie in the texel and not in the vector before.
 #[inline(always)]
 const fn counted(channels: usize, v: usize) -> __mmask16 {
     let lanes = if channels - STRIDE * v < FILLED {
@@ -38,7 +38,7 @@ const fn counted(channels: usize, v: usize) -> __mmask16 {
     ((1 << lanes) - (1 << first)) as __mmask16
 }
 
-/// The basis as each vector of a texel takes it.
+/// For each vector of a texel the basis function of each lane.
 pub(in crate::device::cpu) type Bases = [[f32; 16]; 4];
 
 /// The basis of the coefficients of each vector, three lanes each.
@@ -59,7 +59,7 @@ pub(in crate::device::cpu) fn bases(basis: &Basis) -> Bases {
     bases
 }
 
-/// The lookup at one lane of the stencils.
+/// The colour at the point of one lane of the stencils.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512vl,avx512dq,avx512bw")]
 pub(in crate::device::cpu) fn eval_sh<const CHANNELS: usize>(
@@ -142,7 +142,7 @@ unsafe fn terms<const CHANNELS: usize, const MASKED: bool>(
 
 /// Channels of a texel with nine coefficients a colour.
 const TEXEL: usize = 27;
-/// Lanes of the upper vector of a texel's sums: the density, four that stay zero, channels 16 to 26.
+/// Lanes 5 to 15 of the upper vector of a texel's sums: channels 16 to 26. Lane 0 is the density, lanes 1 to 4 stay zero.
 const UPPER: __mmask16 = 0xffe0;
 
 /// The sums of one texel: channels 0 to 15; density and channels 16 to 26.
@@ -168,9 +168,9 @@ pub(in crate::device::cpu) fn reduce_27(
             .all(|(g, len)| g.is_empty() || g.len() == *len),
         "a gradient has the size of its grid"
     );
-    // One name a texel: sums stay in registers only where nothing asks for their addresses.
+    // A variable for each texel instead of an array, so that compilers keep the sums in registers.
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = [zero(); 8];
-    // Those of this turn and of the next, which are not moved but change places.
+    // Stencils of the current eight records and of the next; the references to both are swapped, not the stencils.
     let mut spare = [stencils(size, &records[..LANES.min(records.len())]); 2];
     let [at, next] = &mut spare;
     let (mut at, mut next) = (at, next);
@@ -215,7 +215,7 @@ pub(in crate::device::cpu) fn reduce_27(
     unsafe { close(&open, &[a, b, c, d, e, f, g, h], sigma, sh) };
 }
 
-/// A texel's sums with what a record sends there.
+/// A texel's sums plus a record's derivatives `spread`, times the texel's weight.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn add(sums: TexelSums, spread: TexelSums, weight: f32) -> TexelSums {
@@ -232,7 +232,7 @@ fn zero() -> TexelSums {
     (_mm512_setzero_ps(), _mm512_setzero_ps())
 }
 
-/// Asks for the texels of the cells in the first `lanes` lanes to be brought near, those once that several share.
+/// Prefetches the texels of the cells in the first `lanes` lanes, once for neighbouring lanes that share a cell.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn expect(sh: &[f32], at: &Stencils<LANES>, lanes: usize) {
@@ -278,7 +278,7 @@ fn stencils(size: [u32; 4], records: &[Record]) -> Stencils<LANES> {
     avx2::stencils(size, &p)
 }
 
-/// The places of eight records, axis by axis: two transposed squares of four records side by side.
+/// The places of eight records, an array for each axis: two 4 × 4 transposes side by side.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512vl")]
 fn places(records: &[Record; LANES]) -> [[f32; LANES]; 3] {

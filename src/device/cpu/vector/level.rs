@@ -1,5 +1,5 @@
-//! Vector levels of x86-64, chosen once at run time. No level fuses multiplication and addition, and loops over
-//! channels keep the order of every sum, so that all levels give the same bits.
+//! Vector levels of x86-64, chosen once at run time. All levels give the same bits: multiplication and addition are fused
+//! by `Lanes::mul_add` and `Lanes::sub_product` alone, which every level has, and the order of every sum is kept.
 
 #[cfg(target_arch = "x86_64")]
 use super::wide::{Avx2, Avx512};
@@ -15,7 +15,7 @@ pub(in crate::device::cpu) enum Level {
     Avx512,
 }
 
-/// Names a level that is to be used in place of the processor's widest, for measurements.
+/// The environment variable that names a level to be used in place of the processor's widest, for measurements.
 const VARIABLE: &str = "PRBOPT_VECTORS";
 
 impl Level {

@@ -1,4 +1,4 @@
-//! The inner parts of a walk in wide vectors, bit for bit what the plain code gives.
+//! The inner loops of a walk through a field at each vector level, bit for bit as in the plain code.
 
 use super::lanes::{Lanes, PlainLanes};
 #[cfg(target_arch = "x86_64")]
@@ -17,9 +17,9 @@ use crate::transport::lookup::grid::{Stencils, grid_eval, grid_eval_sh, grid_ste
 use crate::transport::lookup::prefetch::prefetch_line;
 use crate::transport::lookup::sh::Basis;
 
-/// What a vector level computes with.
+/// The types and operations of a vector level.
 pub(in crate::device::cpu) trait Wide: Copy + Send + Sync {
-    /// Sixteen numbers side by side.
+    /// A SIMD vector of sixteen numbers.
     type Lanes: Lanes;
 
     /// The same, for kernels that shuffle lanes more than they compute with them: across a vector of sixteen that takes longer.
@@ -46,7 +46,7 @@ pub(in crate::device::cpu) trait Wide: Copy + Send + Sync {
         reduce_plain::<Self, CHANNELS>(size, records, bases, sigma, sh);
     }
 
-    /// Asks for the texels of the stencils to be brought near.
+    /// Prefetches the texels of the stencils, in the lanes of `live`.
     #[inline(always)]
     fn prefetch<const CHANNELS: usize>(_data: &[f32], _at: &Stencils<LANES>, _live: u32) {}
 
@@ -68,7 +68,7 @@ pub(in crate::device::cpu) trait Wide: Copy + Send + Sync {
         grid_stencils(size, p)
     }
 
-    /// [`grid_eval`] of the lanes of `live`; what the others hold does not matter.
+    /// [`grid_eval`] for the lanes of `live`; the results of the other lanes are undefined.
     #[inline(always)]
     fn sigmas(data: &[f32], at: &Stencils<LANES>, live: u32) -> [f32; LANES] {
         let mut sigmas = [0.0; LANES];

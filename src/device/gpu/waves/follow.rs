@@ -1,4 +1,4 @@
-//! A wave at work: which kernel follows which.
+//! The sequence of kernels that follow the paths of a wave.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::device::gpu::context::Turn;
 use crate::device::gpu::records::{Launch, RAY_GROUP};
 use crate::device::gpu::shaders::Kernel;
 
-/// Some samples of some pixels that are followed together.
+/// A wave: the paths of some samples of some pixels, which are followed together.
 pub(super) struct Wave<'a> {
     pub(super) gpu: &'a Gpu,
     pub(super) waves: &'a Waves,
@@ -18,12 +18,12 @@ pub(super) struct Wave<'a> {
     pub(super) launch: Launch,
     pub(super) paths: u32,
     pub(super) pixels: u32,
-    /// What each kernel binds.
+    /// The bind group of each kernel.
     pub(super) bound: HashMap<Kernel, wgpu::BindGroup>,
 }
 
 impl Wave<'_> {
-    /// Runs kernels in turn, of which those of an adjoint keep what edges from `first` on meet.
+    /// Runs kernels in turn; those of an adjoint keep the intersections of edges from `first` on.
     fn take(&self, first: u32, kernels: impl IntoIterator<Item = Kernel>) {
         let turn = |kernel: Kernel| {
             let invocations = match kernel {
@@ -51,7 +51,7 @@ impl Wave<'_> {
         context.dispatch_in_turn(bytemuck::bytes_of(&launch), &turns);
     }
 
-    /// Walks so many edges.
+    /// Advances all paths by this many edges.
     fn walk(&self, first: u32, edges: u32) {
         self.take(first, (0..edges).flat_map(|_| self.turns.edge()));
     }
@@ -91,7 +91,7 @@ impl Wave<'_> {
         let replays = |edges: u32| std::iter::repeat_n(Kernel::ReplayPaths, edges as usize);
         let kept = depth.min(KEPT_EDGES);
         self.take(0, [Kernel::BeginReplay].into_iter().chain(replays(kept)));
-        // The state where the next edges begin is in one copy, and goes into the other where those behind them begin.
+        // One copy holds the state before the next edges; the state behind these goes into the other.
         let (mut here, mut next) = (0, 1);
         for first in (KEPT_EDGES..depth).step_by(KEPT_EDGES as usize) {
             let edges = KEPT_EDGES.min(depth - first);
@@ -99,7 +99,7 @@ impl Wave<'_> {
             self.walk(first, edges);
             if first + edges < depth {
                 self.copy(next, false);
-                // What the shadow rays behind the last edge met is known an edge later.
+                // Whether the shadow rays of the last edge are blocked is known an edge later.
                 self.walk(first, 1);
             }
             self.copy(here, true);

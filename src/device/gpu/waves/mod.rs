@@ -1,10 +1,10 @@
 //! Waves: paths that are followed together, an edge at a time, by kernels that take turns.
 //!
-//! A walk in one kernel has the registers of all that may happen along it, and while some of its rays search the tree of
-//! triangles, others of their warp wait. Here the search is a kernel of its own, over the rays that may meet a triangle, and the
-//! replay of an adjoint looks up what the first walk has met. Of long paths it knows sixteen edges at a time: before it replays
-//! the next ones, the first walk takes them once more, by the same kernels, from the state that it had there. So a wave takes the same
-//! memory however long its paths are, and a replay follows them to the bit.
+//! A walk in one kernel needs registers for all that may happen along it, and while some rays of a warp search the tree of
+//! triangles, the others wait. Here the search is a kernel of its own, over the rays that may meet a triangle, and the replay of
+//! an adjoint looks up the intersections of the first walk. Sixteen edges are kept at a time: before the replay of a long path
+//! takes the next ones, the first walk takes them once more, by the same kernels, from a copy of the state that it had there. So
+//! the memory of a wave does not grow with the length of paths, and a replay meets what the first walk met, to the bit.
 
 mod follow;
 mod turns;
@@ -30,15 +30,15 @@ use turns::{PART_WORDS, STATE_PARTS, suits};
 #[derive(Debug)]
 pub(super) struct Waves {
     paths: wgpu::Buffer,
-    /// Of long paths: the state where the next edges begin that are to be replayed, and that where those behind them begin.
+    /// For long paths: the state before the edges that are replayed next, and the state behind these.
     copies: [wgpu::Buffer; 2],
-    /// The number of rays that the tree is searched for, that of the paths that go on, and which rays they are: at most two of each
-    /// path.
+    /// The number of rays that the tree is searched for, the numbers of paths that go on, then the queue of these rays, at most
+    /// two of each path.
     queue: wgpu::Buffer,
 }
 
 impl Waves {
-    /// Without room for paths.
+    /// Buffers without room for paths.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -67,7 +67,7 @@ impl Waves {
         Ok(())
     }
 
-    /// Copies the state of all paths, to a buffer of its own or back.
+    /// Copies the state of all paths to one of the copies, or back.
     fn copy(&self, context: &Context, paths: u32, copy: usize, back: bool) {
         let bytes = 4 * u64::from(PART_WORDS * STATE_PARTS) * u64::from(paths.next_multiple_of(RAY_GROUP));
         match back {
@@ -85,7 +85,7 @@ impl Waves {
         Ok(bytemuck::pod_read_unaligned(&bytes))
     }
 
-    /// What kernels call them.
+    /// The buffers by the names under which kernels bind them.
     pub(super) fn buffers(&self) -> [(Binding, &wgpu::Buffer); 2] {
         [(Binding::Wave, &self.paths), (Binding::Queue, &self.queue)]
     }
@@ -104,7 +104,7 @@ impl Gpu {
         self.options.waves && !queries && suits(scene)
     }
 
-    /// What does the work of a kernel, if paths are followed in waves.
+    /// The kernels of waves that do the work of `kernel` in turn, if paths are followed in waves.
     pub(super) fn turns(&self, kernel: Kernel) -> Option<Turns> {
         let Passes::Paths(PathPasses {
             scene, waves: Some(_), ..
@@ -136,7 +136,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Binds what the kernels of a wave read and write.
+    /// The bind groups of the kernels of a wave.
     fn bind_in_turn(&self, turns: Turns) -> HashMap<Kernel, wgpu::BindGroup> {
         let buffers = self.ray_buffers();
         let bind = |kernel| {
@@ -146,7 +146,7 @@ impl Gpu {
         turns.kernels().into_iter().map(bind).collect()
     }
 
-    /// Follows some samples of some pixels together.
+    /// Follows the paths of some samples of some pixels in a wave.
     ///
     /// # Errors
     /// The device was lost.

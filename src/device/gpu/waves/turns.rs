@@ -6,24 +6,25 @@ use crate::device::gpu::records::RAY_GROUP;
 use crate::device::gpu::shaders::Kernel;
 use crate::resident::paths::PathScene;
 
-/// The most edges of a path of which an adjoint knows at once what they met. After as many it is asked whether any path is left.
+/// The most edges of a path whose intersections an adjoint keeps at a time. After as many edges the host asks whether any path
+/// goes on.
 pub(super) const KEPT_EDGES: u32 = 16;
-/// Words of a part of what a wave keeps of paths. Some parts are their state; one, behind those, is what they have gathered.
+/// Words of a part of a path's data in a wave, and the number of parts that are its state; the next part is what it has gathered.
 pub(super) const PART_WORDS: u32 = 13;
 pub(super) const STATE_PARTS: u32 = 3;
-/// Words of what an edge has met, and how many edges a part holds.
+/// Words of an edge's intersection, and how many edges a part holds.
 const EDGE_WORDS: u32 = 6;
 const PART_EDGES: u32 = PART_WORDS / EDGE_WORDS;
-/// Words of what a primal pass gathers.
+/// Words of the radiance that a primal pass gathers.
 const RADIANCE_WORDS: u32 = 3;
-/// Words of a queue before its entries: their number, and that of the paths that go on or wait, and that did so an edge ago.
+/// Words of a queue before its entries: their number, the number of paths that go on or wait, and that number an edge ago.
 const QUEUE_HEAD: u64 = 3;
 /// The most bytes that waves take beside a queue, which every adapter gives a shader.
 const BYTES: u64 = 96 << 20;
 /// The most samples of a pixel in a wave, which one invocation adds up: Mesa's software driver ends longer loops silently.
 const MOST_SAMPLES: u32 = 1 << 12;
 
-/// Whether a scene suits waves: nothing happens to paths but at surfaces that do not move.
+/// Whether a scene suits waves: it has no media, and paths scatter only at surfaces that do not move.
 pub(super) fn suits(scene: &PathScene) -> bool {
     let settings = &scene.settings;
     let among_surfaces = scene.media.is_empty() && settings.surfaces_only == 1 && settings.hide_emitters == 0;
@@ -31,8 +32,8 @@ pub(super) fn suits(scene: &PathScene) -> bool {
     among_surfaces && still && settings.max_depth > 0
 }
 
-/// Bytes of the waves in which a GPU follows the paths of a scene, if it does, with so many pixels, and samples of each in primal and
-/// adjoint passes. Pictures that are only looked at are not counted: they take a sample of each pixel at a time.
+/// Bytes of the waves in which a GPU follows the paths of a scene, if it does, with so many pixels, and samples of each in
+/// primal and adjoint passes. Pictures that are only looked at are not counted: they take a sample of each pixel at a time.
 pub fn wave_bytes(scene: &PathScene, pixels: u32, [spp, spp_grad]: [u32; 2]) -> Option<u64> {
     let walk = |has_replay: bool, spp: u32| {
         let turns = Turns::of(scene, has_replay);
@@ -45,7 +46,7 @@ pub fn wave_bytes(scene: &PathScene, pixels: u32, [spp, spp_grad]: [u32; 2]) -> 
     })
 }
 
-/// The kernels that do the work of one in turn: a walk, and in an adjoint its replay.
+/// The kernels of waves that do the work of one kernel in turn: a walk, and in an adjoint its replay.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::device::gpu) struct Turns {
     pub(super) has_replay: bool,
@@ -56,7 +57,7 @@ pub(in crate::device::gpu) struct Turns {
 }
 
 impl Turns {
-    /// Those of a scene's primal pass, or of its adjoint.
+    /// The kernels of a scene's primal pass, or of its adjoint.
     pub(super) fn of(scene: &PathScene, has_replay: bool) -> Self {
         Self {
             has_replay,
@@ -65,7 +66,7 @@ impl Turns {
         }
     }
 
-    /// Words of the buffers of a wave of so many paths: what is kept of them, the queue, and the two copies.
+    /// Words of the buffers of a wave of so many paths: the paths' data, the queue, and the two copies of states.
     pub(super) fn words_of(self, paths: u32) -> [u64; 4] {
         // Workgroups of paths are kept as a whole.
         let of = |words: u32| u64::from(paths.next_multiple_of(RAY_GROUP)) * u64::from(words);
@@ -76,8 +77,8 @@ impl Turns {
         [of(self.words()), QUEUE_HEAD + of(2), state, state]
     }
 
-    /// Where the first of what is kept of edges is in a wave of so many paths: its part, and a word there. In primal passes it takes
-    /// the place of what only adjoints gather.
+    /// Where the first kept edge lies in a wave of so many paths: its part, and a word in it. In primal passes it takes the place
+    /// of data that only adjoints gather.
     pub(super) fn edges_at(self, paths: u32) -> [u32; 2] {
         let groups = paths.div_ceil(RAY_GROUP);
         match self.has_replay {
@@ -114,7 +115,7 @@ impl Turns {
             .collect()
     }
 
-    /// Those that take a path along an edge.
+    /// The kernels that advance paths by an edge.
     pub(super) fn edge(self) -> impl Iterator<Item = Kernel> + Clone {
         let search = self.has_tree.then_some(Kernel::SearchPaths);
         [Kernel::MeetPaths].into_iter().chain(search).chain([self.advance()])
@@ -134,7 +135,7 @@ impl Turns {
         }
     }
 
-    /// How many edges are kept of a path, with a place that those share which are not.
+    /// Places for a path's edges: one for each that is kept, and for longer paths one that all other edges share.
     pub(super) fn places(self) -> u32 {
         match self.has_replay {
             true => self.depth.min(KEPT_EDGES + 1),
@@ -156,8 +157,8 @@ impl Turns {
         self.has_replay && self.depth > KEPT_EDGES
     }
 
-    /// The most paths of a wave: where an adjoint's paths have copies, other walks leave room for these, so that all of a run has the
-    /// same memory at any depth.
+    /// The most paths of a wave. Where paths may be so long that an adjoint needs copies, primal passes leave room for these as
+    /// well, so that a run takes the same memory at any depth.
     fn room(self) -> u32 {
         const LONG_PATH: u64 = (PART_WORDS * (STATE_PARTS + 1 + (KEPT_EDGES + 1).div_ceil(PART_EDGES))) as u64;
         const COPIES: u64 = (2 * PART_WORDS * STATE_PARTS) as u64;
@@ -173,7 +174,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Of many paths: within a twentieth, however long they are.
+    /// To within a twentieth, in waves of many paths.
     #[test]
     fn waves_take_the_same_memory_at_any_depth() {
         let taken = |depth| {
@@ -212,7 +213,7 @@ mod tests {
         }
     }
 
-    /// The twins of shaders, which this module alone sees.
+    /// Constants that are private to this module have the same values in the shaders.
     #[test]
     fn shaders_keep_as_many_words() {
         let shader = include_str!("../../../../shaders/bind/wave.wgsl");

@@ -168,8 +168,8 @@ mod tests {
         .concat()
     }
 
-    /// Points that no image observes take the least that a point can: 51 bytes. So many are read, one more is refused
-    /// before anything is reserved for it.
+    /// A point that no image observes takes the minimum of 51 bytes. A count that fits the file is read; one more is
+    /// refused before memory is reserved.
     #[test]
     fn as_many_points_as_there_is_room_for_are_read() {
         let two = [point([1.0, 2.0, 3.0]), point([-4.0, 5.5, 6.0])].concat();
@@ -213,7 +213,7 @@ mod tests {
         );
     }
 
-    /// What is missing is told by its place; a camera takes 24 bytes and its parameters.
+    /// Errors state the byte from which data is missing; a camera takes 24 bytes and its parameters.
     #[test]
     fn places_and_room_are_told() {
         let mut file = Cursor::new(&[1, 2, 3, 4, 5, 6]);

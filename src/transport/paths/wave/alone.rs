@@ -1,4 +1,4 @@
-//! Vertices that are shaded one by one: those of BSDFs that have no lanes.
+//! Vertices that are shaded one by one: those whose BSDFs are not evaluated in lanes.
 
 use super::edges::{Onward, Vertex, Zeros};
 use super::{Shining, Wave};
@@ -109,8 +109,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         self.room.next_edges.push(next, origin, drawn.direction);
     }
 
-    /// Sends the derivatives by the BSDF's value for a light that was drawn in this direction, or keeps that by the reflectance of a
-    /// plain one.
+    /// Sends the derivatives by the BSDF's value for a light that was drawn in this direction; of a plain BSDF, keeps the
+    /// derivative by the reflectance for the replay.
     pub(super) fn send_alone(&mut self, place: usize, direction: [f32; 3]) {
         let Alone { at, by_value: d, .. } = self.room.alone[place];
         let bsdf = Bsdf::new(self.scene, self.fields, &at);

@@ -15,14 +15,15 @@ pub type Lanes3 = [Lanes<f32>; 3];
 /// Most textures of a kind.
 pub const TEXTURES: usize = 5;
 
-/// Random numbers that are looked at ahead: those of a light, of a direction and of roulette are at most these.
+/// Random numbers that are computed ahead: a light, a direction and roulette take at most this many.
 const AHEAD: usize = 8;
 
-/// Leaves that are evaluated in lanes, where they are alone on their side of a surface and have no relief.
+/// Kinds of BSDF leaves that are evaluated in lanes, if they are alone on their side of a surface and have no normal or bump
+/// map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Diffuse,
-    /// Whose normals follow GGX, of which the visible ones are sampled.
+    /// With GGX microfacets, sampled by visible normals.
     RoughConductor,
     Conductor,
     Dielectric,
@@ -47,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// Whether it has a value for every direction.
+    /// Whether it has a value for every direction, in contrast to a mirror or smooth glass.
     #[inline(always)]
     pub fn is_smooth(self) -> bool {
         matches!(self, Self::Diffuse | Self::RoughConductor)
@@ -55,7 +56,7 @@ impl Kind {
 }
 
 /// Sixteen vertices side by side: what derivatives by their textures need to know. Lanes from `count` on repeat the first. Each
-/// vector lies in one line of the cache: what is no vector stands behind them.
+/// vector is one cache line: the fields that are no vectors come last.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Vertices {
@@ -72,8 +73,8 @@ pub struct Vertices {
     pub values: [Lanes3; TEXTURES],
     /// The direction that the path comes from as the leaf sees it.
     pub wi: Lanes3,
-    /// Of a light that was drawn: its direction as the leaf sees it, the weight of [`crate::transport::scene::light::Drawn`], then
-    /// times that of MIS, and its radiance.
+    /// Of a light that was drawn: its direction as the leaf sees it, the weight of [`crate::transport::scene::light::Drawn`],
+    /// then times that of MIS, and its radiance.
     pub light_wo: Lanes3,
     pub light_weight: Lanes<f32>,
     pub light_radiance: Lanes3,
@@ -95,7 +96,7 @@ pub struct Block {
     /// The random numbers of each: sensor, pixel and sample, the first block, and how many are drawn.
     pub counters: [Lanes<u32>; 4],
     pub drawn: Lanes<u32>,
-    /// The next ones, and with them cells of an environment map, where one may be drawn from.
+    /// The next random numbers, and the cells that they draw on an environment map, if directions may be drawn from one.
     pub next: [Lanes<f32>; AHEAD],
     pub cells: DrawnCells,
     pub eta: Lanes<f32>,
@@ -110,8 +111,8 @@ pub struct Block {
     /// The local frame.
     pub s: Lanes3,
     pub t: Lanes3,
-    /// 1 where a light was drawn that may light the point: its index, where its shadow ray begins, its direction, its distance and
-    /// its pdf.
+    /// 1 where a light was drawn that may light the point: its index, where its shadow ray begins, its direction, its distance
+    /// and its pdf.
     pub lit: Lanes<u32>,
     pub light: Lanes<u32>,
     pub light_origin: Lanes3,
@@ -236,7 +237,7 @@ impl Block {
         [0, 1, 2].each(|a| self.at.p[a][lane] + normal[a] * step)
     }
 
-    /// The next numbers of each path.
+    /// The next `AHEAD` random numbers of each path.
     #[inline(always)]
     pub fn look_ahead(&self) -> [Lanes<f32>; AHEAD] {
         let mut all = [[0.0; LANES]; AHEAD + 4];
@@ -259,7 +260,7 @@ impl Block {
         if is_whole {
             return each_index(|i| all[i]);
         }
-        // Moved down by as many as are used of the first block, bit by bit (`Samplers::look_ahead`).
+        // Moved down by the count of numbers used of the first block, a bit of the count at a time (`Samplers::look_ahead`).
         let mut by_one = [[0.0; LANES]; AHEAD + 2];
         for i in 0..AHEAD + 2 {
             by_one[i] = self.moved(1, &all[i + 1], &all[i]);
@@ -271,7 +272,7 @@ impl Block {
         next
     }
 
-    /// `far` in lanes that have used a number of random numbers with this bit, else `near`.
+    /// For each lane `far` if this bit of its count of used random numbers is set, else `near`.
     #[inline(always)]
     fn moved(&self, bit: u32, far: &Lanes<f32>, near: &Lanes<f32>) -> Lanes<f32> {
         let mut chosen = [0.0; LANES];

@@ -1,4 +1,4 @@
-//! Paths of a wave on their way into a block, and out of it when it is shaded.
+//! Loads paths of a wave into a block, and stores them when it is shaded.
 
 use super::super::next_event::{SHADOW, drawn_radiance};
 use super::super::packet::Pilot;
@@ -101,7 +101,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
     }
 
-    /// The values of a texture that lanes look up together, if those of `own` are enough to do so.
+    /// The values of a texture in all lanes, if it is a constant, or an image that more than [`FEW`] lanes, those of `own`,
+    /// look up together.
     #[inline(always)]
     fn look_up_together(&self, pilot: &impl Pilot, texture: u32, own: u32, uv: &[[f32; LANES]; 2]) -> Option<Lanes3> {
         let record = &self.scene.textures[texture as usize];
@@ -138,8 +139,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
     }
 
-    /// Takes the paths of a shaded block further: their shadow rays, and their next rays. A block whose derivatives are sought is kept,
-    /// and another left in its place.
+    /// Appends the shadow rays and the next rays of a shaded block's paths. The vertices of a block whose derivatives are
+    /// sought are copied for the replay.
     pub(super) fn leave<const MODE: u8>(&mut self, block: &Block, wanted: u32) {
         let chosen = Chosen::where_not_zero(&block.lit, block.at.count);
         if chosen.count > 0 {
@@ -164,7 +165,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         edges.count += chosen.count;
         if wanted != 0 {
             self.room.kept.push(Kept { wanted, arrived: 0 });
-            // Not as a part of what is pushed, which would be put together elsewhere first.
+            // Copied from the block at once: as a part of a pushed structure they would first be copied to the stack.
             self.room.vertices.extend_from_slice(std::slice::from_ref(&block.at));
         }
     }

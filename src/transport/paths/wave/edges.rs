@@ -1,5 +1,5 @@
-//! What a wave knows of its paths on their way, an array for each thing: sixteen that follow one another go into a block, and come
-//! out of it, as vectors.
+//! The state of a wave's paths between vertices, in structure-of-arrays layout: sixteen neighbours are loaded into a block, and
+//! stored from it, as vectors.
 
 use super::super::path_state::Gathered;
 use super::super::starts::Starts;
@@ -10,8 +10,8 @@ use crate::transport::rays::pixel::{Pixel, SampledRays};
 use crate::transport::rays::sampler::along;
 use crate::transport::scene::batch::{LANES, Rays};
 
-/// Whether none, one or more of the factors of a throughput are zero, for each channel: a byte each of one word, since what is kept
-/// of a path decides how much memory a wave passes through.
+/// Whether none, one or more of the factors of a throughput are zero (0, 1 or 2), for each channel. Each is a byte of one word,
+/// since the size of a path's state decides how much memory a wave reads and writes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Zeros(u32);
 
@@ -29,7 +29,7 @@ impl Zeros {
         [0, 8, 16].each(|shift| self.0 >> shift & 0xff)
     }
 
-    /// The channels of `x` without a factor of zero; zero in the others.
+    /// `x` in the channels whose throughput has no factor of zero; zero in the others.
     #[inline(always)]
     pub(super) fn alive(self, x: Rgb<f32>) -> Rgb<f32> {
         let counts = self.counts();
@@ -37,10 +37,10 @@ impl Zeros {
     }
 }
 
-/// A path on its way to the next surface, beside its ray.
+/// The state of a path on its way to the next surface, without its ray.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Onward {
-    /// Its place among those that are followed together, and how many random numbers are drawn.
+    /// Its index in [`Paths`], and how many random numbers it has drawn.
     pub path: u32,
     pub drawn: u32,
     pub beta: [f32; 3],
@@ -52,7 +52,7 @@ pub(super) struct Onward {
     pub smooth: bool,
 }
 
-/// Paths on their way, with their rays. There is room for a vector beyond the last.
+/// Paths on their way, with their rays. The arrays have room for a vector beyond the last path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Edges {
     pub count: usize,
@@ -68,7 +68,7 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    /// Makes room for so many paths.
+    /// Makes room for this many paths.
     pub(super) fn make_room(&mut self, count: usize) {
         let count = room_for(count);
         if count <= self.path.len() {
@@ -136,7 +136,7 @@ impl Edges {
         }
     }
 
-    /// Appends one.
+    /// Appends a path.
     #[inline(always)]
     pub(super) fn push(&mut self, onward: Onward, origin: [f32; 3], direction: [f32; 3]) {
         let i = self.count;
@@ -151,7 +151,7 @@ impl Edges {
     }
 }
 
-/// Shadow rays, each of a light that is waiting for it.
+/// Shadow rays, each with the contribution that is added if nothing blocks it.
 #[derive(Debug, Default)]
 pub(super) struct Shadows {
     pub count: usize,
@@ -164,7 +164,7 @@ pub(super) struct Shadows {
 }
 
 impl Shadows {
-    /// Makes room for so many.
+    /// Makes room for this many shadow rays.
     pub(super) fn make_room(&mut self, count: usize) {
         let count = room_for(count);
         if count <= self.path.len() {
@@ -177,7 +177,7 @@ impl Shadows {
         self.vertex.resize(count, Vertex::UNWANTED);
     }
 
-    /// Appends one.
+    /// Appends a shadow ray.
     pub(super) fn push(
         &mut self,
         path: u32,
@@ -197,11 +197,11 @@ impl Shadows {
     }
 }
 
-/// A vertex whose textures' derivatives are sought, if they are.
+/// The place of the vertex that a shadow ray starts from, if derivatives by its textures are sought; a [`Place`] in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Vertex(u32);
 
-/// What a [`Vertex`] is.
+/// A [`Vertex`], decoded: a lane of a block, or an index in [`super::Room::alone`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Unwanted,
@@ -241,15 +241,15 @@ pub(in super::super) struct Paths {
     pub sensor: Vec<u32>,
     pub pixel: Vec<u32>,
     pub sample: Vec<u32>,
-    /// What each has gathered, and whether nothing has scattered it.
+    /// What each has gathered, and whether it has reached the background without being scattered.
     pub gathered: Vec<Gathered<f32>>,
     pub straight: Vec<bool>,
-    /// What its replay has left.
+    /// What its replay has left of that.
     pub left: Vec<Gathered<f32>>,
 }
 
 impl Paths {
-    /// Makes room for so many.
+    /// Makes room for this many paths.
     fn make_room(&mut self, count: usize) {
         let count = room_for(count);
         if count <= self.sample.len() {
@@ -283,7 +283,7 @@ impl Paths {
         (Pixel { sensor, index }, self.sample[path])
     }
 
-    /// Nothing is replayed yet.
+    /// Begins a replay: all that paths have gathered is still to come.
     pub(super) fn begin_replay(&mut self) {
         for (left, gathered) in self.left.iter_mut().zip(&self.gathered).take(self.count) {
             left.set_still_to_come(gathered);
@@ -296,11 +296,11 @@ impl Paths {
     }
 }
 
-/// Sixteen places of arrays, which a vector is read from.
+/// Sixteen indices into arrays, from which a vector is loaded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Picked {
     at: Lanes<u32>,
-    /// Whether they follow one another.
+    /// Whether they are consecutive, so that a plain load takes the place of a gather.
     in_step: bool,
 }
 
@@ -314,7 +314,7 @@ impl Picked {
         Self { at, in_step }
     }
 
-    /// Up to sixteen; the other lanes repeat the first.
+    /// Up to sixteen indices; the other lanes repeat the first.
     #[inline(always)]
     pub(super) fn of_some(places: &[u32]) -> Self {
         match places.first_chunk() {
@@ -323,7 +323,7 @@ impl Picked {
         }
     }
 
-    /// What an array has there.
+    /// The array's entries at the indices.
     #[inline(always)]
     pub(super) fn of<T: Copy>(&self, values: &[T]) -> Lanes<T> {
         match self.in_step {
@@ -334,14 +334,14 @@ impl Picked {
         }
     }
 
-    /// What several arrays have there.
+    /// The entries of several arrays at the indices.
     #[inline(always)]
     pub(super) fn of_all<T: Copy, const N: usize>(&self, values: &[Vec<T>; N]) -> [Lanes<T>; N] {
         each_index(|k| self.of(&values[k]))
     }
 }
 
-/// Lanes that are chosen, which a vector is appended of.
+/// The chosen lanes of a vector, which are appended to arrays without gaps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chosen {
     pub count: usize,
@@ -349,7 +349,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Those of the first `count` whose number is not zero.
+    /// Chooses those of the first `count` lanes whose number is not zero.
     #[inline(always)]
     pub(super) fn where_not_zero(numbers: &Lanes<u32>, count: usize) -> Self {
         let mut chosen = Self {
@@ -369,7 +369,8 @@ impl Chosen {
         self.lanes[..self.count].iter().map(|lane| *lane as usize)
     }
 
-    /// Writes them one after another, and anything behind them where a vector ends.
+    /// Writes the chosen lanes of `from` one after another, from `first` on. A whole vector is written: the entries behind them
+    /// are unspecified.
     #[inline(always)]
     pub(super) fn put<T: Copy>(&self, from: &Lanes<T>, to: &mut [T], first: usize) {
         if self.count == LANES {
@@ -388,10 +389,10 @@ fn put<T: Copy>(to: &mut [T], first: usize, from: &Lanes<T>) {
     *to[first..].first_chunk_mut().expect(ROOM) = *from;
 }
 
-/// What arrays have.
+/// The message if an array lacked it: all have room for a vector beyond their last entry.
 const ROOM: &str = "room for a vector";
 
-/// Entries that so many paths need, with a vector beyond the last, and some for the next ones.
+/// The length of arrays for this many paths: rounded up to a power of two, and a vector beyond.
 fn room_for(count: usize) -> usize {
     count.next_power_of_two() + LANES
 }

@@ -1,4 +1,4 @@
-//! The light that paths of a wave gather: from behind the scene, from surfaces that they hit, and from lights that are drawn at
+//! The light that paths of a wave gather: from the background, from surfaces that they hit, and from lights that are drawn at
 //! their vertices, each with its derivatives.
 
 use std::hint::select_unpredictable;
@@ -20,8 +20,8 @@ use crate::transport::scene::shape::SurfacePoint;
 use crate::transport::scene::sky::{sky_adjoint, sky_value};
 
 impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
-    /// Before the last edge of paths, which nothing scatters at its end: gathers the background, for which it does not matter what
-    /// else is met, and drops all rays but those that would meet a shape that shines.
+    /// Prepares the last edge of the paths, at whose end none is scattered: adds the background along rays that nothing blocks,
+    /// which needs no nearest hit, and drops all rays but those that would meet a shape that shines.
     pub(super) fn leave_light_alone<const MODE: u8>(&mut self, pilot: &impl Pilot) {
         let (scene, count) = (self.scene, self.room.edges.count);
         if scene.has_background() {
@@ -58,7 +58,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         for &i in &escaped {
             paths.straight[edges.path[i as usize] as usize] = self.depth == 0;
         }
-        // Of what a path from the camera meets at once, there is nothing to derive but the light itself.
+        // The background seen directly from the camera depends on no parameter but the light's: without derivatives by lights,
+        // it is only counted.
         let counts_alone = MODE == GATHER && self.depth == 0 && !self.lights_wanted;
         if counts_alone && scene.has_background() {
             for &i in &escaped {
@@ -86,7 +87,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         self.room.escaped = escaped;
     }
 
-    /// Adds the radiance behind the scene for a vector of paths, which is the one with this number of those that were looked up.
+    /// Adds the background's radiance to a vector of paths; `number` is the vector's index among those that were looked up.
     fn gain_sky<const MODE: u8>(&mut self, number: usize, group: &[u32]) {
         let (scene, room) = (self.scene, &*self.room);
         let (edges, seen) = (&room.edges, &room.seen[number]);
@@ -113,7 +114,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
     }
 
-    /// Adds the emission of a surface, likewise.
+    /// Adds the emission of a surface, weighted by MIS against next-event estimation.
     pub(super) fn meet_light<const MODE: u8>(&mut self, i: usize, record: &LightRecord) {
         let edges = &self.room.edges;
         let (scene, onward, direction) = (self.scene, edges.get(i), edges.rays.direction(i));
@@ -212,7 +213,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     }
 }
 
-/// What a background is that lanes do not look up.
+/// The background in the directions of the lanes, looked up one by one.
 fn look_up_alone<F: Fields<f32>>(scene: &SceneView, fields: &F, directions: &Lanes3) -> Seen {
     let mut seen = Seen {
         radiance: [[0.0; LANES]; 3],

@@ -1,7 +1,7 @@
 //! Paths among surfaces followed together: all go from one surface to the next at a time. Rays and shadow rays are traced many
-//! at a time (`scene/batch/`), and vertices of one kind are shaded side by side in the lanes of vectors ([`shading`]); kinds that
-//! have no lanes are, one by one, by the functions of a single path (`alone`). Each path takes the steps of [`super::volpath`],
-//! from the same random numbers and to the same bits.
+//! at a time (`scene/batch/`), and vertices of one kind are shaded side by side in the lanes of vectors ([`shading`]); vertices
+//! of other kinds are shaded one by one, by the functions of a single path (`alone`). Each path takes the steps of
+//! [`super::volpath`], from the same random numbers and to the same bits.
 
 mod alone;
 pub mod block;
@@ -32,7 +32,7 @@ use block::{Block, Kind, Lanes3, Vertices};
 use edges::{Edges, Paths, Shadows, Zeros};
 use shading::Lamps;
 
-/// Whether paths of this scene can be followed so: among opaque surfaces that stand still, past no media.
+/// Whether paths of this scene can be followed in waves: among opaque surfaces that stand still, without media.
 pub fn is_among_surfaces(scene: &SceneView) -> bool {
     let settings = scene.settings;
     scene.media.is_empty()
@@ -43,10 +43,10 @@ pub fn is_among_surfaces(scene: &SceneView) -> bool {
         && !scene.moves()
 }
 
-/// Lanes that look an image up one by one; more do so together.
+/// Up to this many lanes look an image up one by one, more in a vector.
 const FEW: u32 = 3;
 
-/// Something that a path has gathered: the product with its throughput, whose zeros are left out.
+/// A contribution that a path has gathered, times its throughput without the factors of zero, which `zeros` counts.
 #[derive(Debug, Clone, Copy)]
 struct Gain {
     path: u32,
@@ -54,33 +54,33 @@ struct Gain {
     zeros: Zeros,
 }
 
-/// Paths that are scattered, each with its side of a BSDF: for each kind, without and with images as textures, and for the
-/// others.
+/// Queues of paths that are scattered, by the index of their edge, each with its side of a BSDF: two for each kind, whose
+/// textures are no images or are, and one for all other BSDFs.
 type Queues = [Vec<(u32, Side)>; ALONE + 1];
 
 /// The queue of paths that are shaded one by one.
 const ALONE: usize = 2 * Kind::ALL.len();
 
-/// What derivatives by a light need to know of it.
+/// What derivatives by a drawn light need.
 #[derive(Debug, Clone, Copy)]
 struct Shining {
     light: u32,
-    /// Its place among the points of lights that were drawn path by path; [`NONE`] for others.
+    /// Its index in [`Room::points`], for lights that were drawn path by path; else [`NONE`].
     point: u32,
-    /// What its radiance is multiplied by.
+    /// What its radiance is multiplied by, besides the throughput `beta`.
     factor: Rgb<f32>,
     beta: Rgb<f32>,
 }
 
-/// Of which lanes of a block derivatives are sought.
+/// The lanes of a block whose derivatives are sought.
 #[derive(Debug, Clone, Copy)]
 struct Kept {
-    /// A bit for each lane whose derivatives are, and for each of these whose light has arrived.
+    /// A bit for each lane whose derivatives are sought, and one for each of these whose light has arrived.
     wanted: u32,
     arrived: u32,
 }
 
-/// How far a first walk had come after each surface: its gains, and the blocks and single vertices that derivatives are sought of.
+/// What a first walk had kept after an edge: its numbers of gains, of blocks, and of vertices that are shaded one by one.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     gains: usize,
@@ -88,12 +88,12 @@ struct Mark {
     alone: usize,
 }
 
-/// What leaves of a side of a BSDF are to a wave.
+/// How a wave treats one side of a BSDF.
 #[derive(Debug, Clone, Copy)]
 struct Side {
     /// The first leaf, and in which queue paths wait for it.
     leaf: u32,
-    /// [`leaf::TURNED`] if that is turned over.
+    /// [`leaf::TURNED`] if the leaf is turned over, else zero.
     turned: u32,
     queue: u8,
     /// Whether derivatives by its textures are sought.
@@ -111,19 +111,20 @@ pub struct Room {
     d_radiance: Vec<[f32; 3]>,
     edges: Edges,
     hits: Hits,
-    /// The places of rays that meet nothing, and, in vectors, their directions and what an environment map is there.
+    /// The indices of rays that meet nothing, and, in vectors, their directions and the background's radiance and pdf there.
     escaped: Vec<u32>,
     directions: Vec<Lanes3>,
     seen: Vec<Seen>,
     queues: Queues,
     next_edges: Edges,
     shadows: Shadows,
-    /// As many, where derivatives by lights are sought.
+    /// One for each shadow ray, where derivatives by lights are sought.
     shining: Vec<Shining>,
     points: Vec<Drawn>,
     blocked: Vec<u32>,
     gains: Vec<Gain>,
-    /// Blocks of which derivatives are sought: what is kept of each. The others' memory is used again while it is near.
+    /// For each block whose derivatives are sought: its lanes, and its vertices. The two blocks that are shaded in turn stay in
+    /// the cache.
     kept: Vec<Kept>,
     vertices: Vec<Vertices>,
     blocks: Option<Box<[Block; 2]>>,
@@ -201,7 +202,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         self.room.edges.begin(starts);
     }
 
-    /// The same, with the derivatives by what the pixels get of them.
+    /// [`Self::begin`], with the derivatives by the paths' weighted radiances.
     pub(super) fn begin_adjoint(&mut self, starts: &Starts, d_pixel: &[[f32; 3]]) {
         for d in starts.by_radiance(d_pixel) {
             self.room.d_radiance.push(d);
@@ -245,13 +246,14 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         self.room.blocks = Some(blocks);
     }
 
-    /// Takes the rays that paths go on with.
+    /// Makes the rays that paths go on with the present ones.
     fn take_next(&mut self) {
         std::mem::swap(&mut self.room.edges, &mut self.room.next_edges);
         self.room.next_edges.count = 0;
     }
 
-    /// Scatters the paths of queues, block by block. Each is prepared before the one in front of it is shaded.
+    /// Scatters the paths of queues, block by block. Each block is prepared before the previous one is shaded, so that what it
+    /// prefetches arrives in time.
     fn scatter<const MODE: u8>(&mut self, pilot: &impl Pilot, queues: &Queues, [ahead, block]: &mut [Block; 2]) {
         let (mut ahead, mut block) = (ahead, block);
         let mut waiting = None;
@@ -272,11 +274,11 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         }
     }
 
-    /// The adjoint of all paths. What is left of what they have gathered is zero up to rounding.
+    /// The adjoint of all paths. Afterwards the radiance left in [`Paths::left`] is zero up to rounding.
     ///
-    /// A replay needs all of a path's radiance, and what is kept of vertices must have a bound. Paths that go on beyond
-    /// [`CACHED`] edges are therefore followed to their end first, with nothing kept, and from there on once more, as many edges
-    /// at a time.
+    /// A replay begins with all of a path's radiance, but memory for vertices must be bounded. Paths that go on beyond
+    /// [`CACHED`] edges are therefore followed to their end first, with nothing kept, and from there on once more, as many
+    /// edges at a time.
     pub(super) fn backpropagate(&mut self, pilot: &impl Pilot) {
         let edges = CACHED as u32;
         self.run::<GATHER>(pilot, edges);
@@ -302,8 +304,8 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         }
     }
 
-    /// Gathers what paths meet, and puts those that are scattered into the queue of their kind, the last of which is for the
-    /// others.
+    /// Adds the light that paths meet, and puts each path that is scattered into the queue of its BSDF's kind, or into the last
+    /// one ([`ALONE`]).
     fn arrive<const MODE: u8>(&mut self, pilot: &impl Pilot, queues: &mut Queues) {
         let scene = self.scene;
         let seen = self.depth + 1;
@@ -339,7 +341,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         }
     }
 
-    /// What a path meets.
+    /// The hit at the end of an edge.
     #[inline(always)]
     fn hit(&self, i: usize) -> Hit {
         self.room.hits.get(i).expect("it has met a surface")

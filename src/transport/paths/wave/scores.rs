@@ -1,5 +1,5 @@
-//! The derivatives by textures that a wave sends: those by what lights drawn at vertices bring, in the first walk, and those by
-//! the factors of the throughput, in the replay, which knows what is still to come.
+//! The derivatives by textures that a wave sends: those through lights drawn at vertices, in the first walk, and those through
+//! the factors of the throughput, in the replay, which knows the radiance still to come.
 
 use super::block::{Block, Kind, Lanes3, TEXTURES, Vertices};
 use super::edges::Zeros;
@@ -24,8 +24,8 @@ struct Sent {
 }
 
 impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
-    /// Sends the derivatives by the values, in the blocks from `first` on, for lights that have arrived. Those by reflectances wait for
-    /// the replay, which sends others to the same texels.
+    /// Sends the derivatives by BSDF values for lights that have arrived, of the blocks from `first` on. Those by diffuse
+    /// reflectances wait for the replay, which sends others to the same texels.
     pub(super) fn send_lit(&mut self, pilot: &impl Pilot, first: usize) {
         let vertices = std::mem::take(&mut self.room.vertices);
         for (block, i) in vertices[first..].iter().zip(first..) {
@@ -128,8 +128,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         (room.gains, room.vertices, room.alone, room.marks) = (gains, vertices, alone, marks);
     }
 
-    /// Sends the derivatives by what the throughput was multiplied by at a block's vertices; where these are diffuse, also those for
-    /// lights.
+    /// Sends the derivatives by what the throughput was multiplied by at a block's vertices; at diffuse vertices also those
+    /// through lights.
     fn send_turns(&mut self, pilot: &impl Pilot, block: &Vertices, Kept { wanted, arrived }: Kept) {
         let mut sent = Sent::nothing();
         for lane in (0..block.count).filter(|lane| block.turns[*lane] != 0) {
@@ -139,7 +139,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
             let weight = Rgb(Block::lane(&block.weight, lane));
             let d = self.by_weight(block.path[lane], weight, block.zeros[lane]);
             match block.kind {
-                // Its value over the pdf is the reflectance.
+                // The weight, value over pdf, is the reflectance.
                 Kind::Diffuse => {
                     let mut slope = d;
                     if arrived >> lane & 1 != 0 {
@@ -156,8 +156,8 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
         }
     }
 
-    /// The derivative by a factor that the throughput, of these zeros, was multiplied by: the radiance still to come over it, or
-    /// without it where it is zero.
+    /// The derivative by `weight`, a factor that the throughput with these `zeros` was multiplied by: the radiance still to
+    /// come over the factor, or where it is zero the radiance without it.
     #[inline(always)]
     fn by_weight(&self, path: u32, weight: Rgb<f32>, zeros: Zeros) -> Rgb<f32> {
         let left = &self.room.paths.left[path as usize];

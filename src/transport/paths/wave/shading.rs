@@ -1,5 +1,5 @@
-//! What is done at the vertices of a block, in loops over lanes, by the functions of a single path and to its bits: a light is
-//! drawn and evaluated, then a direction, and the throughput follows.
+//! Shades the vertices of a block in loops over lanes, by the functions of a single path and to its bits: draws and evaluates a
+//! light, draws a direction, and multiplies the throughput.
 
 use std::hint::select_unpredictable;
 
@@ -23,10 +23,10 @@ use crate::transport::scene::bsdf::microfacet::Distribution;
 use crate::transport::scene::light::{choose_light, light_color};
 use crate::transport::scene::records::{Fields, SceneView};
 
-/// Lights that lanes can draw from, and their radiance.
+/// The lights of a scene for blocks: whether lanes can draw from them, and their radiance.
 #[derive(Debug, Clone)]
 pub struct Lamps<'a> {
-    /// Whether all are such lights; else they are drawn path by path.
+    /// Whether all lights can be drawn in lanes; else they are drawn path by path.
     pub plain: bool,
     /// The radiance of each but the environment map.
     pub radiance: Vec<[f32; 3]>,
@@ -81,7 +81,8 @@ impl<'a> Lamps<'a> {
     }
 }
 
-/// Finds a block's next random numbers, and with them cells of the environment map, early: what is there has time to come near.
+/// Computes a block's next random numbers, and draws cells of the environment map with them, early, so that these cells' data
+/// are prefetched before [`shade`] needs them.
 #[inline(always)]
 pub fn prepare(scene: &SceneView, lamps: &Lamps, block: &mut Block) {
     block.next = block.look_ahead();
@@ -97,7 +98,7 @@ fn draws_lights(scene: &SceneView, block: &Block) -> bool {
     block.at.kind.is_smooth() && scene.settings.lights > 0
 }
 
-/// Shades a block that is prepared. Where lamps are not plain, lights have been drawn and weighted already.
+/// Shades a block that is prepared. Where lamps are not plain, lights have been drawn path by path already.
 #[inline(always)]
 pub fn shade(scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block) {
     let next = block.next;
@@ -266,7 +267,7 @@ impl Towards {
         }
     }
 
-    /// Hands them to the lanes that have chosen this light.
+    /// Stores them in the lanes that have chosen this light.
     #[inline(always)]
     fn take(&self, index: u32, block: &mut Block) {
         for lane in 0..LANES {
@@ -430,7 +431,7 @@ fn turn_dielectric(block: &mut Block, u: &Lanes<f32>) {
     }
 }
 
-/// Turns the paths, and multiplies their throughputs. Those that are dark end.
+/// Turns the paths, and multiplies their throughputs. Ends those whose throughput is zero in all channels.
 #[inline(always)]
 fn go_on(block: &mut Block, mode: u8) {
     let dead = if mode == PRIMAL { 1 } else { 2 };

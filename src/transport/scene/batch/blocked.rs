@@ -1,4 +1,4 @@
-//! Whether any surface, or one of some shapes, stands in the way of many rays.
+//! Shadow rays in vectors: whether any surface blocks them, or whether they meet one of a list of shapes.
 
 use super::meet::{Met, ahead};
 use super::nearest::{are_few, are_led};
@@ -8,7 +8,7 @@ use crate::transport::scene::bvh::{self, Ray};
 use crate::transport::scene::records::SceneView;
 use crate::transport::scene::shape::intersect_shape;
 
-/// What [`is_blocked`](crate::transport::scene::shape::is_blocked) says of each of the first `count` rays: 1 where it is.
+/// [`is_blocked`](crate::transport::scene::shape::is_blocked) for each of the first `count` rays: 1 if blocked, else 0.
 #[inline(always)]
 pub fn blocked_together(scene: &SceneView, rays: &Rays, count: usize, blocked: &mut Vec<u32>) {
     blocked.resize(count.next_multiple_of(LANES), 0);
@@ -49,7 +49,8 @@ pub fn blocked_together(scene: &SceneView, rays: &Rays, count: usize, blocked: &
     }
 }
 
-/// Which of the first `count` rays would meet one of these shapes, which are no meshes, if nothing else were there: 1 where one does.
+/// Whether each of the first `count` rays meets one of `shapes` (none of them a mesh), all other surfaces ignored: 1
+/// where it does.
 #[inline(always)]
 pub fn meeting_together(scene: &SceneView, shapes: &[u32], rays: &Rays, count: usize, meeting: &mut Vec<u32>) {
     meeting.resize(count.next_multiple_of(LANES), 0);

@@ -1,4 +1,4 @@
-//! What rays in lanes find where they meet surfaces, as `shape.rs` describes a single hit.
+//! Points, normals and texture coordinates of hits in lanes, as `shape.rs` describes a single hit.
 
 use std::hint::select_unpredictable as select;
 
@@ -147,7 +147,7 @@ impl Local {
     }
 }
 
-/// What is described of a vector's hits.
+/// The hits of a vector as described in the world.
 struct Found {
     p: Vectors,
     uv: [Lanes<f32>; 2],
@@ -165,7 +165,7 @@ impl Found {
         shading: [[0.0; LANES]; 3],
     };
 
-    /// Brings the points of the lanes of `here` to the world.
+    /// Transforms points and normals of the lanes of `here` to the world.
     #[inline(always)]
     fn place(&mut self, record: &SurfaceRecord, here: u32, local: &Local) {
         for lane in 0..LANES {
@@ -213,7 +213,7 @@ impl Found {
     }
 }
 
-/// Corners of triangles in lanes, and what is known there.
+/// Corners of triangles in lanes, with normals and texture coordinates there, and -1 as `side` where normals are flipped.
 struct Corners {
     corners: [Vectors; 3],
     normals: [Vectors; 3],
@@ -269,7 +269,7 @@ pub(super) fn describe_triangles(scene: &SceneView, which: &[u32], hits: &mut Hi
 }
 
 impl Corners {
-    /// The points with these weights of the second and the third corner.
+    /// Describes the hits with these barycentric weights of the second and the third corner.
     #[inline(always)]
     fn describe(&self, [u, v]: &[Lanes<f32>; 2]) -> Found {
         let mut found = Found::ZERO;

@@ -1,4 +1,4 @@
-//! Directions towards an environment map in lanes: drawn from its table, and looked up, as `light.rs` and `sky.rs` do with one.
+//! Sampling and lookup of an environment map for sixteen directions in lanes, as `light.rs` and `sky.rs` do for one direction.
 
 use super::rays::{LANES, Lanes, Vectors};
 use crate::each::EachEntry;
@@ -13,7 +13,7 @@ use crate::transport::scene::light::{
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::sky::scale;
 
-/// An environment map: what it shines with, and the table that directions are drawn from.
+/// An environment map: its texels, the scale on their radiance, and the table that directions are sampled from.
 #[derive(Debug, Clone, Copy)]
 pub struct SkyMap<'a> {
     frame: MapFrame,
@@ -22,8 +22,8 @@ pub struct SkyMap<'a> {
     table: &'a [f32],
 }
 
-/// What a map is in the directions of lanes: its radiance, and the pdf with which they are drawn. Each vector lies in one line of
-/// the cache.
+/// A map's radiance in the directions of the lanes, and the pdf by solid angle with which a light sample draws them
+/// (zero if not asked for). Each vector of lanes is one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub struct Seen {
@@ -31,14 +31,14 @@ pub struct Seen {
     pub pdf: Lanes<f32>,
 }
 
-/// Directions drawn, and their pdfs before the choice among the lights.
+/// Sampled directions, and their pdfs by solid angle without the probability of choosing the map among the lights.
 #[derive(Debug, Clone, Copy)]
 pub struct DrawnDirections {
     pub direction: Vectors,
     pub pdf: Lanes<f32>,
 }
 
-/// Places on a map: their cells, texels and weights, and the sines of their polar angles.
+/// Positions on a map: cell, the four texels around it with bilinear weights, and the sine of the polar angle.
 struct Places {
     cell: [Lanes<u32>; 2],
     texels: [Lanes<u32>; 4],
@@ -47,7 +47,7 @@ struct Places {
 }
 
 impl<'a> SkyMap<'a> {
-    /// That of a scene, if it has one that lanes can look up.
+    /// The environment map of a scene, if it has one that is small enough for vector gathers.
     #[inline]
     pub fn of<F: Fields<f32>>(scene: &SceneView<'a>, fields: &'a F) -> Option<Self> {
         if scene.common.background != background::ENVMAP {
@@ -55,7 +55,7 @@ impl<'a> SkyMap<'a> {
         }
         let size = scene.common.env_size;
         let numbers = 3 * size[0] as usize * size[1] as usize;
-        // Lanes have signed indices of 32 bits.
+        // Vector gathers take signed 32-bit indices.
         (numbers <= i32::MAX as usize).then(|| Self {
             frame: MapFrame::of(scene),
             texels: &fields.integrand(scene.background)[..numbers],
@@ -64,13 +64,14 @@ impl<'a> SkyMap<'a> {
         })
     }
 
-    /// [`Self::look_up`] of several vectors, each of which is asked for while the one before is looked up. `seen` are as many.
+    /// [`Self::look_up`] of several vectors of directions, each prefetched while the one before is looked up. `seen`
+    /// gets one entry a vector.
     #[inline(always)]
     pub fn look_up_all(&self, scene: &SceneView, directions: &[Vectors], pdfs: bool, seen: &mut Vec<Seen>) {
         seen.clear();
         let Some(first) = directions.first() else { return };
         let mut places = self.ask_for(first, pdfs);
-        // No closure: one that is handed to a function is not compiled for the vector level of the kernel that it stands in.
+        // No closure: passed to a function, it is not compiled for the vector level of its kernel.
         for after in &directions[1..] {
             let next = self.ask_for(after, pdfs);
             seen.push(self.look_up_places(scene, &places, pdfs));
@@ -79,7 +80,7 @@ impl<'a> SkyMap<'a> {
         seen.push(self.look_up_places(scene, &places, pdfs));
     }
 
-    /// The places of directions, which are asked for.
+    /// The places of directions; prefetches what a lookup there reads.
     #[inline(always)]
     fn ask_for(&self, directions: &Vectors, pdfs: bool) -> Places {
         let places = self.places(directions);
@@ -87,7 +88,7 @@ impl<'a> SkyMap<'a> {
         places
     }
 
-    /// The radiance that comes from these directions and, if `pdfs` are wanted, with which pdf they are drawn.
+    /// The radiance from these directions and, if `pdfs` are wanted, the pdf with which they are drawn.
     #[inline(always)]
     pub fn look_up(&self, scene: &SceneView, directions: &Vectors, pdfs: bool) -> Seen {
         self.look_up_places(scene, &self.places(directions), pdfs)
@@ -96,7 +97,7 @@ impl<'a> SkyMap<'a> {
     /// The places of directions.
     #[inline(always)]
     fn places(&self, directions: &Vectors) -> Places {
-        // A copy: for all that a compiler knows, writing a lane could change what is referred to.
+        // A copy: behind a reference, the compiler must assume that writing a lane may change it.
         let frame = self.frame;
         let mut places = Places::ZERO;
         for lane in 0..LANES {
@@ -105,7 +106,7 @@ impl<'a> SkyMap<'a> {
         places
     }
 
-    /// Asks for the lines of the texels of places, and, for pdfs, of their weights and of their cells' probabilities.
+    /// Prefetches the cache lines of the places' texels and, for pdfs, of the texels' weights and the cells' probabilities.
     #[inline(always)]
     fn bring(&self, places: &Places, pdfs: bool) {
         let size = self.frame.size;
@@ -158,7 +159,7 @@ impl<'a> SkyMap<'a> {
         seen
     }
 
-    /// Draws a cell in each lane, and asks for what is there.
+    /// Draws a cell in each lane, its column by `u` and its row by `v`, and prefetches its texels and probabilities.
     #[inline(always)]
     pub fn draw_cells(&self, u: &Lanes<f32>, v: &Lanes<f32>) -> DrawnCells {
         let [columns, rows] = cells(self.frame.size).each(|n| n as u32);
@@ -180,7 +181,7 @@ impl<'a> SkyMap<'a> {
         places
     }
 
-    /// Draws a direction in each lane, in cells that are drawn.
+    /// Draws a direction in each lane, within the cell that was drawn.
     #[inline(always)]
     pub fn draw(&self, DrawnCells { row, column }: &DrawnCells) -> DrawnDirections {
         let frame = self.frame;
@@ -207,7 +208,7 @@ impl<'a> SkyMap<'a> {
         drawn
     }
 
-    /// The cells of rows that contain `u`.
+    /// The cell of each lane's row that contains `u`.
     #[inline(always)]
     fn bins_of_row(&self, row: &Lanes<u32>, columns: u32, u: &Lanes<f32>) -> Bins {
         let size = self.frame.size;
@@ -221,7 +222,8 @@ impl<'a> SkyMap<'a> {
         self.bins(&first, self.search(&first, &guide, parts, u), u)
     }
 
-    /// The bins that contain `u`, of cumulated probabilities that begin at `first` and have guides of so many parts.
+    /// The bins that contain `u`, by binary search in the cumulated probabilities from the entry `first` on; the guide
+    /// at `guide`, of `parts` parts, says between which bins.
     #[inline(always)]
     fn search(&self, first: &Lanes<u32>, guide: &Lanes<u32>, parts: usize, u: &Lanes<f32>) -> Lanes<u32> {
         let (mut low, mut high, mut widest) = ([0; LANES], [0; LANES], 0);
@@ -248,7 +250,7 @@ impl<'a> SkyMap<'a> {
         low
     }
 
-    /// The bins with these numbers, of cumulated probabilities that begin at `first`, which contain `u`.
+    /// The bins with these numbers in the cumulated probabilities from the entry `first` on, and the position of `u` in them.
     #[inline(always)]
     fn bins(&self, first: &Lanes<u32>, number: Lanes<u32>, u: &Lanes<f32>) -> Bins {
         let mut bins = Bins { number, ..Bins::ZERO };
@@ -277,7 +279,7 @@ impl<'a> SkyMap<'a> {
         weights
     }
 
-    /// The probabilities of these places' rows, and of their cells in these.
+    /// The probabilities of the places' rows, and of their cells given the row.
     #[inline(always)]
     fn probabilities(&self, places: &Places) -> [Lanes<f32>; 2] {
         let columns = cells(self.frame.size)[0] as u32;
@@ -294,8 +296,8 @@ impl<'a> SkyMap<'a> {
         [of_row, of_cell]
     }
 
-    /// The pdfs by solid angle at places between texels of these weights, without the choice among the lights. `of_row` and
-    /// `of_cell` are the probabilities of their rows, and of their cells in these.
+    /// The pdfs by solid angle at places between texels of these weights, without the choice among the lights. `of_row`
+    /// and `of_cell` are the probabilities of their rows, and of their cells given the row.
     #[inline(always)]
     fn pdfs(&self, places: &Places, texels: &[Lanes<f32>; 4], [of_row, of_cell]: [&Lanes<f32>; 2]) -> Lanes<f32> {
         let [columns, rows] = cells(self.frame.size);
@@ -318,14 +320,15 @@ pub struct DrawnCells {
 }
 
 impl DrawnCells {
-    /// None that is drawn yet.
+    /// The value before any cell is drawn.
     pub const NONE: Self = Self {
         row: Bins::ZERO,
         column: Bins::ZERO,
     };
 }
 
-/// The bins that numbers lie in, how probable these are, and where in them the numbers lie. Each vector lies in one line of the cache.
+/// Bins of a cumulative table: their numbers, their probabilities (`width`), and the position of the lane's random
+/// number in its bin, from 0 to 1. Each vector of lanes is one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Bins {
@@ -363,7 +366,7 @@ impl Places {
     }
 }
 
-/// An entry of a table. Signed 32-bit offsets are what vector instructions gather by.
+/// An entry of a table, by a signed 32-bit offset, as vector gather instructions take.
 ///
 /// # Safety
 /// The table has this entry, whose index is below 2³¹.

@@ -1,4 +1,4 @@
-//! Images as textures in lanes, looked up as `texture.rs` does at one point.
+//! Bitmap textures looked up at sixteen points in lanes, as `texture.rs` does at one point.
 
 use super::rays::{LANES, Lanes, Vectors};
 use crate::each::EachEntry;
@@ -6,7 +6,7 @@ use crate::resident::layout::{TextureRecord, lookup, texture, wrap};
 use crate::transport::lookup::grid::wrap_index;
 use crate::transport::scene::texture::{TextureStencil, floor};
 
-/// The texels around points of an image, with linear weights.
+/// The four texels around points of an image, with bilinear weights.
 #[derive(Debug, Clone, Copy)]
 pub struct Texels {
     pub texels: [Lanes<u32>; 4],
@@ -22,7 +22,7 @@ impl Texels {
     }
 }
 
-/// Whether a texture is an image that lanes look up: bilinearly, with indices of 32 bits and a sign.
+/// Whether a texture is looked up in lanes: a bitmap with bilinear filter whose indices fit into 31 bits.
 #[inline]
 pub fn is_image(record: &TextureRecord) -> bool {
     let numbers = record.size.iter().map(|n| u64::from(*n)).product::<u64>() * u64::from(record.channels);
@@ -63,7 +63,7 @@ fn wrapped_texels<const WRAP: u32>(record: &TextureRecord, uv: &[Lanes<f32>; 2])
     at
 }
 
-/// The values of an image at `uv`, in all three channels; `data` are those of its parameter.
+/// The values of an image at `uv` in three channels, a single one repeated; `data` are the values of its parameter.
 #[inline(always)]
 pub fn image_together(record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]) -> Vectors {
     let at = texels_together(record, uv);
@@ -75,7 +75,7 @@ pub fn image_together(record: &TextureRecord, data: &[f32], uv: &[Lanes<f32>; 2]
         for k in 0..4 {
             for lane in 0..LANES {
                 let index = (channels * at.texels[k][lane] + c) as i32;
-                // SAFETY: the image has so many values. Signed 32-bit offsets are what vector instructions gather by.
+                // SAFETY: the image has so many values. Vector gather instructions take signed 32-bit offsets.
                 let texel = unsafe { *data.as_ptr().offset(index as isize) };
                 values[c as usize][lane] += texel * at.weights[k][lane];
             }

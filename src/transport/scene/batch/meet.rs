@@ -1,6 +1,6 @@
-//! Rays in lanes against one shape after another, as `shape.rs` tests a single ray.
+//! Intersects a vector of rays with one shape after another, as `shape.rs` does a single ray.
 
-// A choice between values, never between branches, which would become stores under a mask.
+// Selects between two values without a branch: the vectoriser would turn branches into masked stores.
 use std::hint::select_unpredictable as select;
 
 use super::rays::{Group, LANES, Lanes, each_lane, first_lanes, lanes_where};
@@ -9,7 +9,7 @@ use crate::transport::scene::bvh::{BOX_TOLERANCE, FAR, MIN_DIRECTION};
 use crate::transport::scene::records::SceneView;
 use crate::transport::scene::shape::intersect_shape;
 
-/// The nearest hits so far: their distances, or how far the rays reach, and surfaces and their parts, [`NONE`] without.
+/// The nearest hits so far: their distances (without a hit the ends of the rays), surfaces ([`NONE`] without a hit) and parts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Met {
     pub t: Lanes<f32>,
@@ -27,7 +27,7 @@ impl Met {
         }
     }
 
-    /// Takes a hit over in the lane where there is one.
+    /// Replaces a lane's nearest hit if `hit` is true.
     #[inline(always)]
     fn improve(&mut self, lane: usize, hit: bool, t: f32, number: u32, part: u32) {
         self.t[lane] = select(hit, t, self.t[lane]);
@@ -35,7 +35,7 @@ impl Met {
         self.part[lane] = select(hit, part, self.part[lane]);
     }
 
-    /// Tests these shapes, which are no meshes; rays of lanes that are not `ahead` meet nothing. Returns the lanes that have a hit.
+    /// Tests the rays against `shapes`, none of them a mesh; lanes outside of `ahead` get no hit. Returns the lanes with a hit.
     #[inline(always)]
     pub(super) fn meet_all(&mut self, scene: &SceneView, shapes: &[u32], rays: &Group, ahead: u32) -> u32 {
         if ahead == 0 {
@@ -60,12 +60,12 @@ impl Met {
         lanes_where(|lane| self.number[lane] != NONE)
     }
 
-    /// Tests a shape that is given by distances, one ray after another.
+    /// Tests a shape given by signed distances, one ray after another.
     #[inline(always)]
     fn meet_distances(&mut self, scene: &SceneView, number: u32, rays: &Group, ahead: u32) {
         each_lane(ahead, |lane| {
             let (o, d) = (rays.origin(lane), rays.direction(lane));
-            // Where the search of a single ray ends.
+            // The same limit as for a single ray, so that the bits are the same.
             let far = if scene.bvh.nodes.is_empty() {
                 self.t[lane]
             } else {
@@ -108,7 +108,7 @@ impl Met {
             let dd = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
             let middle = -(o[0] * d[0] + o[1] * d[1] + o[2] * d[2]) / dd;
             let (x, y, z) = (o[0] + middle * d[0], o[1] + middle * d[1], o[2] + middle * d[2]);
-            // Of a miss the root is not a number, and all comparisons fail.
+            // For a miss the root is NaN, and all comparisons fail.
             let half = ((1.0 - (x * x + y * y + z * z)) / dd).sqrt();
             let (enter, leave) = (middle - half, middle + half);
             let t = select(enter > 0.0, enter, leave);
@@ -194,7 +194,7 @@ impl Met {
     }
 }
 
-/// A bit for each lane whose ray does not point away from all surfaces (`points_away`), where that is asked.
+/// A bit for each lane whose ray does not point away from the box around all surfaces (`points_away`); with a BVH, all lanes.
 #[inline(always)]
 pub(super) fn ahead(scene: &SceneView, rays: &Group) -> u32 {
     if !scene.bvh.nodes.is_empty() {
@@ -213,7 +213,7 @@ pub(super) fn ahead(scene: &SceneView, rays: &Group) -> u32 {
     lanes_where(|lane| away[lane] == 0)
 }
 
-/// The smaller and the larger number, by one instruction: `f32::min` treats not-a-number apart.
+/// Minimum and, in [`more`], maximum by one instruction: `f32::min` takes further ones to handle NaN.
 #[inline(always)]
 pub(super) fn less(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }

@@ -1,4 +1,5 @@
-//! Rays and what they meet, many side by side in the lanes of vectors, to the bits of one alone (`shape.rs`, `bvh.rs`).
+//! Vectorised ray queries: many rays, their hits and texture lookups in SIMD lanes, with the bits of a single ray
+//! (`shape.rs`, `bvh.rs`).
 
 pub mod blocked;
 mod describe;

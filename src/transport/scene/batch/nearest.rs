@@ -1,6 +1,6 @@
-//! The nearest surfaces of many rays, and what is there.
+//! The nearest hits of many rays, with points, normals and texture coordinates.
 
-// A choice between values, never between branches, which would become stores under a mask.
+// Selects between two values without a branch: the vectoriser would turn branches into masked stores.
 use std::hint::select_unpredictable as select;
 
 use super::describe::{describe_shapes, describe_triangles};
@@ -16,19 +16,19 @@ use crate::transport::scene::bvh::{self, Ray, Target};
 use crate::transport::scene::records::SceneView;
 use crate::transport::scene::shape::intersect_shape;
 
-/// Whether rays are tested in lanes against all shapes beside meshes.
+/// Whether shapes other than meshes are few enough for all rays to be tested against each, in lanes and without the BVH.
 #[inline(always)]
 pub(super) fn are_few(scene: &SceneView) -> bool {
     scene.bvh.nodes.is_empty() || scene.singles.len() <= FEW_SHAPES
 }
 
-/// Whether rays go down the BVH: to triangles, or to shapes that are not few.
+/// Whether rays traverse the BVH: for triangles, or for shapes that are not few.
 #[inline(always)]
 pub(super) fn are_led(scene: &SceneView) -> bool {
     !scene.bvh.blocks.is_empty() || !are_few(scene)
 }
 
-/// What [`intersect`](crate::transport::scene::shape::intersect) finds for each of the first `count` rays.
+/// The hit that [`intersect`](crate::transport::scene::shape::intersect) finds, for each of the first `count` rays.
 #[inline(always)]
 pub fn nearest_together(scene: &SceneView, rays: &Rays, count: usize, hits: &mut Hits) {
     hits.make_room(count);
@@ -60,7 +60,7 @@ pub fn nearest_together(scene: &SceneView, rays: &Rays, count: usize, hits: &mut
     for first in (0..count).step_by(LANES) {
         describe_shapes(scene, &rays.group(first), first, hits);
     }
-    // Together, since few rays of a vector may meet them.
+    // Gathered from all vectors, in each of which only a few rays may hit a triangle.
     led.retain(|i| hits.triangle[*i as usize] != NONE);
     for which in led.chunks(LANES) {
         describe_triangles(scene, which, hits);
@@ -70,7 +70,7 @@ pub fn nearest_together(scene: &SceneView, rays: &Rays, count: usize, hits: &mut
     }
 }
 
-/// From which sides the rays of a vector meet surfaces.
+/// Sets the bits of [`facing`] for the rays of a vector.
 #[inline(always)]
 fn face(group: &Group, first: usize, hits: &mut Hits) {
     let [normal, shading] = [&hits.normal, &hits.shading].each(|of| [0, 1, 2].each(|a| *lanes(&of[a], first)));
@@ -85,7 +85,7 @@ fn face(group: &Group, first: usize, hits: &mut Hits) {
     *lanes_mut(&mut hits.facing, first) = bits;
 }
 
-/// Searches the BVH for triangles that rays, given by their indices, meet nearer than what they have met.
+/// Searches the BVH for triangles that the rays with the indices `led` hit nearer than their hits so far.
 #[inline(always)]
 fn search_together(scene: &SceneView, rays: &Rays, led: &[u32], hits: &mut Hits) {
     for which in led.chunks(LANES) {
@@ -94,7 +94,7 @@ fn search_together(scene: &SceneView, rays: &Rays, led: &[u32], hits: &mut Hits)
         for (lane, &i) in which.iter().enumerate() {
             let i = i as usize;
             let Some(number) = packet.triangle(lane) else { continue };
-            // It is described after all searches. What is known of its corners lies in two lines.
+            // The hit is described after all searches. The record of its corners spans two cache lines, prefetched here.
             let corners = scene.corners.as_ptr().wrapping_add(number as usize);
             prefetch_line(corners);
             prefetch_line(corners.wrapping_add(1).cast::<u32>().wrapping_sub(1));

@@ -1,7 +1,7 @@
-//! Rays that go down the hierarchy of triangles together, sixteen at a time: a box or a triangle is tested against all rays of a
-//! packet that have met what is above it, in the arithmetic of `bvh.rs`. Where few are left, each goes on by itself.
+//! Packet traversal of the BVH's triangles, sixteen rays at a time: a box or a triangle is tested against all rays of a packet
+//! that have entered its parent's box, in the arithmetic of `bvh.rs`. Where few rays are left, each is traversed by itself.
 
-// A choice between values, never between branches, which would become stores under a mask.
+// Selects between two values without a branch: the vectoriser would turn branches into masked stores.
 use std::hint::select_unpredictable as select;
 
 use super::meet::{less, more};
@@ -13,13 +13,13 @@ use crate::transport::scene::bvh::{
     self, BOX_TOLERANCE, EDGE_TOLERANCE, FAR, MIN_DIRECTION, Prepared, Start, TRIANGLE, Target,
 };
 
-/// Rays of a packet that go on one by one; more do so together.
+/// Up to this many remaining rays of a packet are traversed one by one.
 const FEW: u32 = 3;
 
-/// Children that are not visited yet, for every node on the way down.
+/// Size of the traversal stack, as in `bvh.rs`: all children but the visited one, for every node on the way down.
 const WAITING: usize = (WIDTH - 1) * MAX_LEVELS + 1;
 
-/// A child that waits for the rays of some lanes, and where one of them enters it.
+/// An entry of the traversal stack: a child, the lanes whose rays enter it, and the entry distance of the first of these.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     enters: f32,
@@ -27,28 +27,30 @@ struct Waiting {
     lanes: u32,
 }
 
-/// Rays of a packet, with what box and triangle tests share. Each vector lies in one line of the cache.
+/// Rays of a packet, with the values that box and triangle tests share. Each vector of lanes is one cache line.
 #[repr(align(64))]
 pub(super) struct Packet {
     origin: Vectors,
     inverse: Vectors,
-    /// The origin, moved so that lower planes, and that upper planes are farther from the middle of a box by the error bound.
+    /// The origin, shifted by the error bound for lower and for upper planes, which widens all boxes.
     low: Vectors,
     high: Vectors,
-    /// The axis of the direction's largest component; shear along the two that follow it, scale along it.
+    /// The axis of the direction's largest component; in `by`, shear along the two axes after it (cyclically), then
+    /// scale along it.
     last: Lanes<u32>,
     by: Vectors,
-    /// The nearest hits so far: their distances, or how far the rays reach, and the numbers of triangles as `bvh.rs` compares
-    /// them, zero without.
+    /// The nearest hits so far: their distances (without a hit the ends of the rays), and the triangles' numbers with
+    /// the bit `TRIANGLE`, as `bvh.rs` compares them (without a hit zero).
     pub t: Lanes<f32>,
     number: Lanes<u32>,
-    /// Places of triangles in the hierarchy, and weights of their second and third corners.
+    /// The hit triangle's place in the BVH, `BLOCK` · block + lane, and barycentric weights of its second and third corners.
     pub place: Lanes<u32>,
     pub weights: [Lanes<f32>; 2],
 }
 
 impl Packet {
-    /// Those of up to [`LANES`] rays, given by their indices, that reach as far as `t`. Lanes without one repeat the first.
+    /// The packet of up to [`LANES`] rays, given by their indices, on the intervals from 0 to `t`. Unused lanes repeat
+    /// the first ray.
     #[inline(always)]
     pub(super) fn new(bounds: &[[f32; 3]; 2], rays: &Rays, which: &[u32], t: &[f32]) -> Self {
         let mut packet = Self {
@@ -106,13 +108,14 @@ impl Packet {
         }
     }
 
-    /// Whether a lane has met a triangle, and its number among all meshes'.
+    /// The number, among the triangles of all meshes, of the one that a lane has hit.
     #[inline(always)]
     pub(super) fn triangle(&self, lane: usize) -> Option<u32> {
         (self.number[lane] != 0).then_some(self.number[lane] & !TRIANGLE)
     }
 
-    /// Finds the nearest hits of the lanes of `all`; with `ANY` whether there are some. Returns the lanes that have one.
+    /// Traverses the BVH for the lanes of `all`: their nearest hits, or with `ANY` whether they have any. Returns the
+    /// lanes with a hit.
     #[inline(always)]
     pub(super) fn walk<const ANY: bool>(&mut self, bvh: &Bvh, all: u32) -> u32 {
         let mut waiting = [Waiting {
@@ -159,7 +162,8 @@ impl Packet {
         }
     }
 
-    /// Lets the children of a node that any ray of `lanes` enters wait, the nearest in front. Returns how many wait.
+    /// Pushes the children of a node that any ray of `lanes` enters onto the stack, the nearest on top. Returns the
+    /// stack's new depth.
     #[inline(always)]
     fn enter_node(
         &self,
@@ -169,14 +173,14 @@ impl Packet {
         waiting: &mut [Waiting; WAITING],
         mut depth: usize,
     ) -> usize {
-        // Which children are entered is not asked before all have been looked at: a wrong guess costs as much as another box.
+        // All boxes are tested before the first branch on a result: a mispredicted branch costs as much as another box test.
         let (mut nears, mut bits) = ([[0.0; LANES]; WIDTH], [0; WIDTH]);
         for k in 0..WIDTH {
             (nears[k], bits[k]) = self.enter([0, 1, 2, 3, 4, 5].each(|plane| node.planes[plane][k]));
         }
         let mut entered = 0;
         for k in 0..WIDTH {
-            // Surfaces that are no triangles, and none at all, have the highest bit.
+            // Children that are other surfaces or empty slots have the highest bit set.
             let is_searched = (node.children[k] < child::SURFACE) & (bits[k] & lanes != 0);
             entered |= u32::from(is_searched) << k;
         }
@@ -202,8 +206,8 @@ impl Packet {
         depth
     }
 
-    /// Entry distances of a box, whose lower planes stand before its upper ones, and a bit for each lane that enters it before
-    /// its hit.
+    /// Entry distances of a box, given by its three lower and then its three upper planes, and a bit for each lane that
+    /// enters it before its nearest hit.
     #[inline(always)]
     fn enter(&self, planes: [f32; 6]) -> (Lanes<f32>, u32) {
         let mut nears = [0.0; LANES];
@@ -285,7 +289,7 @@ impl Packet {
         [x - by[0] * z, y - by[1] * z, by[2] * z]
     }
 
-    /// What box and triangle tests need of one ray.
+    /// One lane's ray, prepared for the traversal of a single ray.
     #[inline(always)]
     fn prepared(&self, lane: usize) -> Prepared {
         let [origin, inverse, low, high, by] =
@@ -303,7 +307,7 @@ impl Packet {
         }
     }
 
-    /// Takes one ray further from a child on. Returns whether it hits anything.
+    /// Traverses the subtree of a child with one lane's ray. Returns whether it hits a triangle nearer than before.
     #[inline(always)]
     fn go_alone<const ANY: bool>(&mut self, bvh: &Bvh, at: u32, lane: usize) -> bool {
         let ray = self.prepared(lane);
@@ -329,7 +333,7 @@ impl Packet {
     }
 }
 
-/// A vector with its axis `last` at the end, and those that follow it before.
+/// A vector's components in cyclic order, that of the axis `last` at the end.
 #[inline(always)]
 fn turned(last: u32, [x, y, z]: [f32; 3]) -> [f32; 3] {
     let (is_x, is_y) = (last == 0, last == 1);

@@ -1,4 +1,4 @@
-//! Rays and hits side by side.
+//! Arrays of rays and of hits, which are processed in vectors of [`LANES`].
 
 use std::hint::select_unpredictable;
 
@@ -7,28 +7,28 @@ use crate::resident::layout::{NONE, Rows};
 use crate::transport::rays::camera::{transform_point, transform_vector};
 use crate::transport::scene::shape::{Hit, SurfacePoint};
 
-/// Rays in step.
+/// Rays of a vector, which are processed together.
 pub const LANES: usize = 16;
 
 /// A value for each lane.
 pub(super) type Lanes<T> = [T; LANES];
 
-/// A vector for each lane.
+/// A vector in space for each lane, component by component.
 pub(super) type Vectors = [Lanes<f32>; 3];
 
-/// The lanes of values that begin at an index.
+/// The values of the [`LANES`] lanes from an index on.
 #[inline(always)]
 pub(super) fn lanes<T: Copy>(values: &[T], first: usize) -> &Lanes<T> {
     values[first..].first_chunk().expect("whole vectors")
 }
 
-/// The same to be written.
+/// [`lanes`], mutable.
 #[inline(always)]
 pub(super) fn lanes_mut<T: Copy>(values: &mut [T], first: usize) -> &mut Lanes<T> {
     values[first..].first_chunk_mut().expect("whole vectors")
 }
 
-/// A bit for each lane of which this holds.
+/// A bit mask of the lanes for which `holds` is true.
 #[inline(always)]
 pub(super) fn lanes_where(holds: impl Fn(usize) -> bool) -> u32 {
     let mut bytes = [0u8; LANES];
@@ -59,7 +59,7 @@ fn highest_bits(bytes: [u8; LANES]) -> u32 {
     bits
 }
 
-/// The bits of the first so many lanes, or of all.
+/// The bit mask of the first `count` lanes (at least one), or of all if they are fewer.
 #[inline(always)]
 pub(super) fn first_lanes(count: usize) -> u32 {
     u32::MAX >> (u32::BITS as usize - count.min(LANES))
@@ -107,7 +107,7 @@ impl Group {
     }
 }
 
-/// Rays from their origins to the distances `far`, and what fills the last vector.
+/// Rays from their origins to the distances `far`, padded to whole vectors.
 #[derive(Debug, Clone, Default)]
 pub struct Rays {
     pub origin: [Vec<f32>; 3],
@@ -157,11 +157,11 @@ impl Rays {
     }
 }
 
-/// What `describe` tells of rays' nearest intersections.
+/// The nearest hits of rays: the fields of [`Hit`], an array for each number.
 #[derive(Debug, Clone, Default)]
 pub struct Hits {
     pub t: Vec<f32>,
-    /// [`NONE`] where nothing is met; then the others are anything.
+    /// [`NONE`] without a hit; the other fields are undefined then.
     pub surface: Vec<u32>,
     pub primitive: Vec<u32>,
     pub p: [Vec<f32>; 3],
@@ -208,7 +208,7 @@ impl Hits {
         }
     }
 
-    /// The hit of a ray that meets something.
+    /// The hit of ray `i`; None if it has none.
     #[inline(always)]
     pub fn get(&self, i: usize) -> Option<Hit> {
         (self.surface[i] != NONE).then(|| Hit {

@@ -57,15 +57,15 @@ pub fn visible_slopes(v: [f32; 3], u: [f32; 2]) -> [f32; 2] {
     let sine = (v[0] * v[0] + v[1] * v[1]).sqrt();
     let cosine = v[2].max(MARGIN);
     let tangent = sine / cosine;
-    // The slopes along v, up to its cotangent, as their error function b: the distribution function is
-    // 1 + b + tan exp(-x²) / √π over its largest value.
+    // The slope x along v, at most the cotangent of v, is sampled as b = erf x: its distribution function is 1 + b +
+    // tan exp(-x²) / √π over the largest value of that.
     let largest = cosine / sine.max(1e-7);
     let (mut low, mut high) = (-1.0, error_function(largest));
     let total = 1.0 + high + tangent * INV_SQRT_PI * Number::exp(-largest * largest);
     let u = u.each(|u| u.clamp(MARGIN, 1.0 - MARGIN));
     let target = u[0] * total;
     let inside = |b: f32| b.clamp(-1.0 + MARGIN, 1.0 - MARGIN);
-    // At grazing angles high - b goes with the root of 1 - u, at normal ones with 1 - u.
+    // The first guess of b: high - b is about proportional to √(1 - u) at grazing angles and to 1 - u at normal incidence.
     let power = 1.0 - 0.5 * (1.0 - cosine).max(0.0).sqrt();
     let mut b = inside(high - (1.0 + high) * Number::exp(power * Number::ln(1.0 - u[0])));
     for _ in 0..STEPS {
@@ -96,7 +96,7 @@ pub fn visible_slopes(v: [f32; 3], u: [f32; 2]) -> [f32; 2] {
 mod tests {
     use super::*;
 
-    /// By its series or its continued fraction.
+    /// The error function in f64, by Simpson's rule with 4000 intervals.
     fn exact(x: f64) -> f64 {
         let steps = 4000;
         let f = |t: f64| (-t * t).exp();

@@ -1,4 +1,4 @@
-//! Conductors: a mirror, and a rough surface of small ones.
+//! Conductors: smooth ones, which are mirrors, and rough ones of microfacets.
 
 use super::fresnel::{fresnel_conductor, fresnel_conductor_slope, fresnel_conductor_slopes};
 use super::local::{Gradients, Lobe, LobeSample, add_scaled, halfway, inner, mirrored, no_gradients, weigh};
@@ -177,8 +177,8 @@ pub fn mirror_cosine<N: Number>(wi: [N; 3], wo: [N; 3]) -> N {
     (N::lift(0.5) * inner(sum, sum).sqrt()).min(N::lift(1.0))
 }
 
-/// The gradients by the directions of what microfacets mirror: `along` are those of the logarithm of what they would if they
-/// reflected all light, `value` what they do, and `by_cosine` its derivative by [`mirror_cosine`].
+/// The gradients of a microfacet reflection by the directions: `along` are those of the logarithm of [`Microfacets::reflection`],
+/// `value` is the reflection with its Fresnel factor, `by_cosine` its derivative by [`mirror_cosine`].
 #[inline]
 pub fn mirror_gradients<N: Number>(
     wi: [N; 3],

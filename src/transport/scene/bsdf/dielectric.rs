@@ -16,14 +16,14 @@ const NORMAL: [f32; 3] = [0.0, 0.0, 1.0];
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dielectric<N> {
     pub eta: N,
-    /// Factors of what is reflected and of what is transmitted.
+    /// Colour factors of reflected and of transmitted light.
     pub reflection: Rgb<N>,
     pub transmission: Rgb<N>,
 }
 
 impl<N: Number> Dielectric<N> {
-    /// The factor of the mirror image or of the refracted direction, for radiance: refraction gathers it by the square
-    /// of the relative index.
+    /// The factor of the mirror image or of the refracted direction, for radiance, which refraction divides by the
+    /// squared relative index.
     #[inline(always)]
     pub fn discrete(&self, wi: [f32; 3], lobe: Lobe) -> Rgb<N> {
         let f = fresnel(N::lift(wi[2]), self.eta);
@@ -112,7 +112,7 @@ pub fn mirror_image(wi: [f32; 3], probability: f32) -> LobeSample {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ThinDielectric<N> {
     pub eta: N,
-    /// Factors of what is reflected and of what is transmitted.
+    /// Colour factors of reflected and of transmitted light.
     pub reflection: Rgb<N>,
     pub transmission: Rgb<N>,
 }
@@ -179,7 +179,7 @@ pub struct RoughDielectric<N> {
     pub eta: N,
     pub alpha_u: N,
     pub alpha_v: N,
-    /// Factors of what is reflected and of what is transmitted.
+    /// Colour factors of reflected and of transmitted light.
     pub reflection: Rgb<N>,
     pub transmission: Rgb<N>,
     pub distribution: Distribution,
@@ -253,15 +253,15 @@ impl<N: Number> RoughDielectric<N> {
     }
 }
 
-/// The cosine between `wi` and the upper normal halfway to `wo`, on the same side.
+/// The cosine between `wi` and the upward half vector of `wi` and `wo`, both on one side; negative if they are below.
 #[inline(always)]
 pub fn signed_mirror_cosine<N: Number>(wi: [N; 3], wo: [N; 3]) -> N {
     let cosine = mirror_cosine(wi, wo);
     if wi[2].below(0.0) { -cosine } else { cosine }
 }
 
-/// What a rough interface of index `eta` transmits from `wo` to `wi`, on its other side, for radiance: the square by
-/// which an angle shrinks in refraction and that by which radiance is gathered cancel.
+/// The value of a rough interface of index `eta` for radiance transmitted from `wo` to `wi`, on the other side, times
+/// the cosine of `wo`: the factor e² of the solid angles and 1 / e² of the radiance cancel.
 #[inline]
 pub fn refraction<N: Number>(facets: &Microfacets<N>, eta: N, wi: [N; 3], wo: [N; 3]) -> N {
     let e = relative_index(wi[2], eta);
@@ -288,14 +288,14 @@ pub fn refraction_slopes<N: Number>(facets: &Microfacets<N>, eta: N, wi: [N; 3],
     };
     let [f, by_cosine, by_index] = fresnel_slopes(bend.wi_m, e);
     let passed = N::lift(1.0) - f;
-    // The normal turns with the index, and so does the cosine at which light falls on it.
+    // The half vector turns with the index, so that its cosine with `wi` changes.
     let turning = (inner(i, o) - bend.wi_m * inner(o, bend.m)) / bend.length;
     let by_e = passed * by_e - value * (by_index + by_cosine * turning);
     let by_eta = if wi[2].below(0.0) { -by_e * e * e } else { by_e };
     (passed * value, slopes.each(|slope| passed * slope), by_eta)
 }
 
-/// The gradients by the directions, which are on one side, of what a rough interface reflects, times `weight`.
+/// The gradients of a rough interface's reflection by the directions, which are on one side, times `weight`.
 #[inline]
 pub fn reflection_gradients<N: Number>(
     facets: &Microfacets<N>,

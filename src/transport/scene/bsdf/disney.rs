@@ -72,16 +72,16 @@ pub fn tint_adjoint<N: Number>(color: Rgb<N>, d: Rgb<N>) -> Rgb<N> {
     d.map(|x| x / luminance) - weights * Rgb::splat(back)
 }
 
-/// What the diffuse lobes take from a pair of directions on the upper side.
+/// The terms of the diffuse lobes that depend on a pair of directions on the upper side.
 #[derive(Debug, Clone, Copy)]
 pub struct Diffusion<N> {
     wi: N,
     wo: N,
     /// Schlick's weights of the two directions.
     weights: [N; 2],
-    /// Twice the squared cosine between a direction and the normal halfway.
+    /// Twice the squared cosine between a direction and the half vector.
     retro: N,
-    /// Schlick's weight at the normal halfway.
+    /// Schlick's weight of that cosine.
     pub sheen: N,
 }
 
@@ -98,8 +98,8 @@ impl<N: Number> Diffusion<N> {
         }
     }
 
-    /// The shape of the diffuse lobe, with reflection towards the light, and from `flatness` 0 to 1 of its substitute
-    /// for scattering under a flat surface.
+    /// The shape of the diffuse lobe with retroreflection, blended by `flatness`, from 0 to 1, with Burley's
+    /// approximation of subsurface scattering.
     #[inline]
     pub fn shape(&self, roughness: N, flatness: N) -> N {
         self.shape_slopes(roughness, flatness)[0]
@@ -127,10 +127,10 @@ impl<N: Number> Diffusion<N> {
         ]
     }
 
-    /// The derivatives of [`Self::shape`] and of [`Self::sheen`] by the cosine between a direction and the normal halfway, `cosine`.
+    /// The derivatives of [`Self::shape`] and of [`Self::sheen`] by `cosine`, that between a direction and the half vector.
     #[inline]
     pub fn by_mirror_cosine(&self, roughness: N, flatness: N, cosine: N) -> [N; 2] {
-        // Roughness and twice the square of the cosine come as a product.
+        // The shape depends on this cosine only by the product of roughness and twice its square.
         let [_, by_roughness, _] = self.shape_slopes(roughness, flatness);
         [N::lift(2.0) * by_roughness * roughness / cosine, schlick_slope(cosine)]
     }
@@ -145,7 +145,7 @@ impl<N: Number> Diffusion<N> {
         ]
     }
 
-    /// That by one of the cosines, from the Schlick weights of this and of the other direction.
+    /// The derivative by one direction's cosine, from the Schlick weights of this and of the other direction.
     #[inline]
     fn shape_by(&self, roughness: N, flatness: N, cosine: N, [own, other]: [N; 2]) -> N {
         let (one, half) = (N::lift(1.0), N::lift(0.5));

@@ -59,7 +59,7 @@ fn refraction<N: Number>(cosine: N, eta: N) -> Option<(N, N, N)> {
     (square.above(0.0) && differs).then(|| (c, ratio, square.sqrt()))
 }
 
-/// The reflectance where [`refraction`] has nothing to say.
+/// The reflectance where [`refraction`] is None: one in total reflection, zero where the indices are alike.
 #[inline(always)]
 fn unrefracted<N: Number>(eta: N) -> N {
     let differs = eta.below(1.0) || eta.above(1.0);
@@ -101,7 +101,7 @@ pub fn fresnel_conductor<N: Number>(cosine: N, eta: N, k: N) -> N {
 }
 
 /// [`fresnel_conductor`] and its derivatives by `eta` and by `k`.
-// Always: who wants the value alone does not pay for the derivatives.
+// Inlined always: where only the value is used, the compiler drops the derivatives.
 #[inline(always)]
 pub fn fresnel_conductor_slopes<N: Number>(cosine: N, eta: N, k: N) -> [N; 3] {
     let (zero, two) = (N::lift(0.0), N::lift(2.0));
@@ -165,7 +165,7 @@ fn complex_div<N: Number>(a: [N; 2], b: [N; 2]) -> [N; 2] {
 }
 
 /// The square root with parts that are not negative, of a number whose imaginary part is not negative. The larger part
-/// is a root, the smaller one a quotient: it would cancel, and have an infinite derivative at zero.
+/// is a root, the smaller one a quotient: as a root, it would cancel and have an infinite derivative at zero.
 #[inline(always)]
 fn complex_sqrt<N: Number>(x: [N; 2]) -> [N; 2] {
     let square = x[0] * x[0] + x[1] * x[1];
@@ -210,7 +210,7 @@ pub fn diffuse_fresnel_slope<N: Number>(eta: N) -> N {
     }
 }
 
-/// The fifth power by which Schlick's reflectance grows to one towards grazing angles (Schlick1994).
+/// (1 − cosine)⁵, the weight by which Schlick's reflectance grows to one towards grazing angles (Schlick1994).
 #[inline(always)]
 pub fn schlick_weight<N: Number>(cosine: N) -> N {
     let m = (N::lift(1.0) - cosine).max(N::lift(0.0)).min(N::lift(1.0));

@@ -33,12 +33,12 @@ pub enum Model<'a, N> {
     RoughDielectric(RoughDielectric<N>),
     Plastic(Plastic<N>),
     RoughPlastic(RoughPlastic<N>, &'a TransmittanceTable),
-    /// With the reflectance at normal incidence that the index follows from, if it does.
+    /// With the parameter `specular`, if the index follows from that ([`eta_of_specular`]).
     Principled(Principled<N>, Option<N>),
     PrincipledThin(PrincipledThin<N>),
 }
 
-/// Values of a few numbers and colours in the order of a model's fields.
+/// [`Values`] that begin with these, in the order of a model's fields; the others are zero.
 #[inline]
 fn fill<N: Number, const COUNT: usize>(fields: [Rgb<N>; COUNT]) -> Values<N> {
     let mut values = [Rgb::zero(); LEAF_TEXTURES];
@@ -46,7 +46,7 @@ fn fill<N: Number, const COUNT: usize>(fields: [Rgb<N>; COUNT]) -> Values<N> {
     values
 }
 
-/// A number as the first channel.
+/// A colour with a number as its first channel, the others zero.
 #[inline(always)]
 fn first<N: Number>(x: N) -> Rgb<N> {
     Rgb([x, N::lift(0.0), N::lift(0.0)])

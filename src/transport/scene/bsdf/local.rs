@@ -8,7 +8,7 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::{circle, dot};
 
-/// What a direction was drawn from.
+/// The kind of lobe that a direction was drawn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lobe {
     /// A diffuse or glossy lobe, which has a value for every direction and a pdf by solid angle.
@@ -25,7 +25,8 @@ pub enum Lobe {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LobeSample {
     pub direction: [f32; 3],
-    /// The pdf by solid angle of a smooth lobe, of all that could have drawn the direction; the probability of another.
+    /// For a smooth lobe the pdf by solid angle, summed over all smooth lobes that can draw the direction; for another
+    /// its probability.
     pub pdf: f32,
     pub lobe: Lobe,
     /// The index on the side of `direction` over that on the side of `wi`.
@@ -68,24 +69,24 @@ pub fn outer<N: Number>(a: [N; 3], b: [N; 3]) -> [N; 3] {
     ]
 }
 
-/// The gradients of what depends on two directions, `wi` and `wo`, by these; parts along them count for nothing.
+/// The gradients of a function of the unit vectors `wi` and `wo` by these; their components along the vectors are irrelevant.
 pub type Gradients<N> = [[N; 3]; 2];
 
-/// None.
+/// Gradients of zero.
 #[inline(always)]
 pub fn no_gradients<N: Number>() -> Gradients<N> {
     [[N::lift(0.0); 3]; 2]
 }
 
 /// The derivative by turning `wi` and `wo` together, from the gradients by either: an infinitesimal rotation ω changes
-/// the value by ω · torque. What only depends on the angle between the two has none.
+/// the value by ω · torque. A function of the angle between the two alone has none.
 #[inline(always)]
 pub fn torque<N: Number>(wi: [N; 3], wo: [N; 3], [by_wi, by_wo]: Gradients<N>) -> [N; 3] {
     let (i, o) = (outer(wi, by_wi), outer(wo, by_wo));
     [0, 1, 2].each(|a| i[a] + o[a])
 }
 
-/// The gradient of what depends on a direction's cosine alone.
+/// The gradient of a function of a direction's cosine (its z) alone, from its derivative by the cosine.
 #[inline(always)]
 pub fn upright<N: Number>(by_cosine: N) -> [N; 3] {
     [N::lift(0.0), N::lift(0.0), by_cosine]
@@ -97,7 +98,7 @@ pub fn add_scaled<N: Number>(a: [N; 3], b: [N; 3], scale: N) -> [N; 3] {
     [0, 1, 2].each(|k| a[k] + b[k] * scale)
 }
 
-/// The mirror image of the surface's side.
+/// The mirror image at the surface: z negated.
 #[inline(always)]
 pub fn flipped<N: Number>([x, y, z]: [N; 3]) -> [N; 3] {
     [x, y, -z]
@@ -137,7 +138,7 @@ pub fn halfway<N: Number>(a: [N; 3], b: [N; 3]) -> [N; 3] {
     sum.each(|x| x * scale)
 }
 
-/// A uniform point of the unit disk, by the map that keeps neighbours together (Shirley1997).
+/// A uniform point of the unit disk, by the concentric map, which keeps neighbours together (Shirley1997).
 #[inline]
 pub fn disk([u, v]: [f32; 2]) -> [f32; 2] {
     let (a, b) = (2.0 * u - 1.0, 2.0 * v - 1.0);

@@ -1,5 +1,5 @@
-//! Microfacet distributions: the normals of the small mirrors that a rough surface is made of, how these shadow each
-//! other, and how normals are sampled (Walter2007, Heitz2014).
+//! Microfacet distributions: the density of the normals of a rough surface's small mirrors (microfacets), their
+//! shadowing, and the sampling of normals (Walter2007, Heitz2014).
 //!
 //! Directions and normals are on the upper side, z > 0. Shadowing is separable: the product of the two directions'
 //! factors (Smith1967).
@@ -12,14 +12,15 @@ use crate::transport::rays::sampler::{circle, dot};
 
 /// Roughnesses below this one act as this one.
 pub const MIN_ALPHA: f32 = 1e-4;
-/// Densities of projected normals up to this one count as zero.
+/// Values of D cos θ, the density of projected normals, up to this one count as zero.
 const LEAST_DENSITY: f32 = 1e-20;
-/// Beckmann's exponent from which on the density counts as zero, whatever the roughness: the exponential's f32 has an end.
+/// Beckmann's exponent tan²θ / α² from which on the density counts as zero, at any roughness: exp(−x) is subnormal in
+/// f32 for x > 87.
 const MAX_EXPONENT: f32 = 80.0;
-/// The cotangent over the roughness from which on Beckmann's shadowing counts as none.
+/// The value of cot θ / α from which on Beckmann's surface counts as not shadowed.
 const NO_SHADOWING: f32 = 1.6;
 
-/// The law of the slopes.
+/// The distribution of the microfacets' slopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distribution {
     Beckmann,
@@ -47,7 +48,7 @@ impl<N: Number> Microfacets<N> {
         }
     }
 
-    /// The density of normals: its integral times the cosine is one.
+    /// The density D of normals by solid angle: the integral of D cos θ is one.
     #[inline(always)]
     pub fn density(&self, m: [N; 3]) -> N {
         let [q, z2] = self.stretched(m);
@@ -97,7 +98,7 @@ impl<N: Number> Microfacets<N> {
         })
     }
 
-    /// The derivative along `d` of the logarithm of the density at h / |h|, over |h|⁴.
+    /// The derivative along `d` of ln(D(h / |h|) / |h|⁴), with D the density.
     #[inline]
     pub fn density_slope_along(&self, h: [N; 3], d: [N; 3]) -> N {
         let two = N::lift(2.0);
@@ -117,7 +118,8 @@ impl<N: Number> Microfacets<N> {
         [x * x + y * y, v[2].abs()]
     }
 
-    /// Beckmann's cotangent over the roughness, and the root of its square part; None where nothing is shadowed.
+    /// cot θ / α = |z| / √((αu x)² + (αv y)²), by which Beckmann's shadowing is fitted, and that root; None where
+    /// nothing is shadowed.
     #[inline(always)]
     fn steepness([square, z]: [N; 2]) -> Option<(N, N)> {
         let root = square.sqrt();
@@ -125,8 +127,8 @@ impl<N: Number> Microfacets<N> {
         shadowed.then(|| (z / root, root))
     }
 
-    /// The share of the normals facing `v` that are not shadowed in this direction, over the cosine of `v`: that
-    /// quotient is finite at grazing angles.
+    /// Smith's G1, the share of the normals facing `v` that are not shadowed in this direction, over the cosine of `v`:
+    /// the quotient is finite at grazing angles.
     #[inline(always)]
     pub fn shadowing_over_cosine(&self, v: [N; 3]) -> N {
         let parts = self.stretched_direction(v);
@@ -169,7 +171,7 @@ impl<N: Number> Microfacets<N> {
         [0, 1].each(|a| -self.alpha[a] * v[a] * v[a] * factor)
     }
 
-    /// What a surface of such mirrors, reflecting all light, makes of light from `wo`: D G / (4 cos wi).
+    /// The BSDF of microfacets that reflect all light, times the cosine of `wo`: D G / (4 cos wi).
     #[inline(always)]
     pub fn reflection(&self, wi: [N; 3], wo: [N; 3]) -> N {
         let m = halfway(wi, wo);
@@ -187,7 +189,7 @@ impl<N: Number> Microfacets<N> {
         (value, [0, 1].each(|a| value * (d[a] + i[a] + o[a])))
     }
 
-    /// The logarithmic derivatives of density and shadowings.
+    /// The derivatives by the two roughnesses of the logarithms of D(m), G1(wi) and G1(wo).
     #[inline(always)]
     fn log_slopes(&self, wi: [N; 3], wo: [N; 3], m: [N; 3]) -> ([N; 2], [N; 2], [N; 2]) {
         (
@@ -258,8 +260,8 @@ impl<N: Number> Microfacets<N> {
         ]
     }
 
-    /// The gradients of the logarithm of [`Self::refraction`] by the two directions, and of what depends on the cosine of `wi`
-    /// with the normal by `by_cosine`.
+    /// The gradients by the two directions of the logarithm of [`Self::refraction`] plus a function of the cosine wi·m,
+    /// whose derivative is `by_cosine`.
     #[inline]
     pub fn refraction_gradients(&self, wi: [N; 3], wo: [N; 3], e: N, bend: &Bend<N>, by_cosine: N) -> Gradients<N> {
         // The value without shadowing is that of the density at h / |h| times (wi·h) (wo·h) / |h|⁴, as a function of h and of the
@@ -275,9 +277,9 @@ impl<N: Number> Microfacets<N> {
         [add_scaled(by_wi, by_h, N::lift(1.0)), add_scaled(by_wo, by_h, e)]
     }
 
-    /// What a surface of such mirrors, refracting all light without gathering it in a smaller angle, makes of light
-    /// from `wo`: D G |wi·m| |wo·m| / (cos wi |h|²), with h = wi + e wo for the relative index e. `wi` is above the
-    /// surface and `wo` below it. Zero where one of them sees the back of m.
+    /// The BSDF of microfacets that refract all light, times the cosine of `wo`, without the factor e² by which
+    /// refraction changes solid angles: D G |wi·m| |wo·m| / (cos wi |h|²), with h = wi + e wo for the relative index e.
+    /// `wi` is above the surface and `wo` below it. Zero where one of them sees the back of m.
     #[inline]
     pub fn refraction(&self, wi: [N; 3], wo: [N; 3], e: N) -> N {
         let Some(bend) = Bend::new(wi, wo, e) else {
@@ -296,7 +298,8 @@ impl<N: Number> Microfacets<N> {
             return (zero, [zero; 2], zero);
         };
         let (d, i, o) = self.log_slopes(wi, wo, bend.m);
-        // The products with h have the derivatives wi·wo and wo·wo; what is left of |h| is in the density's.
+        // By e, the products wi·h and wo·h have the derivatives wi·wo and wo·wo; the factor 1 / |h|⁴ is in the
+        // density's derivative.
         let cosines = inner(wi, wo) / bend.wi_m + inner(wo, wo) / bend.wo_m;
         let along = self.density_slope_along(bend.h, wo) + cosines / bend.length;
         (value, [0, 1].each(|a| value * (d[a] + i[a] + o[a])), value * along)
@@ -335,7 +338,7 @@ pub struct Bend<N> {
 }
 
 impl<N: Number> Bend<N> {
-    /// None where a direction sees the back of the normal, or no normal does it.
+    /// None where a direction sees the back of m, or where no normal refracts one into the other.
     #[inline]
     pub fn new(wi: [N; 3], wo: [N; 3], e: N) -> Option<Self> {
         let h = [0, 1, 2].each(|a| wi[a] + e * wo[a]);
@@ -376,7 +379,7 @@ impl Microfacets<f32> {
         0.25 * self.density(m) * m[2] / dot(wo, m).max(f32::MIN_POSITIVE)
     }
 
-    /// Samples a normal, of those that `wi` sees or of all.
+    /// Samples a normal, of those visible from `wi` (if `visible`) or of all.
     #[inline(always)]
     pub fn sample_normal(&self, wi: [f32; 3], u: [f32; 2]) -> [f32; 3] {
         let [alpha_u, alpha_v] = self.alpha;

@@ -12,10 +12,10 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 
 const INV_PI: f32 = std::f32::consts::FRAC_1_PI;
-/// No lobe is given less than this share by its mean, so that one whose factor is zero is sampled for its derivative.
+/// The least weight of either lobe in sampling, so that a lobe whose factor is zero is sampled for its derivative.
 const LEAST_SHARE: f32 = 0.01;
 
-/// The share that means of the specular and the diffuse factor give to the specular lobe.
+/// The specular lobe's weight in sampling: the mean specular factor over the sum of both lobes' means, clamped.
 #[inline]
 pub fn specular_weight(specular_mean: f32, diffuse_mean: f32) -> f32 {
     let sum = specular_mean + diffuse_mean;
@@ -23,8 +23,8 @@ pub fn specular_weight(specular_mean: f32, diffuse_mean: f32) -> f32 {
     share.clamp(LEAST_SHARE, 1.0 - LEAST_SHARE)
 }
 
-/// The base's reflectance with what the coat reflects back into it, over π η², and its derivatives by the reflectance
-/// and by the share `internal` that the coat reflects.
+/// The base's reflectance with all reflections between it and the coat, over π η², and its derivatives by the
+/// reflectance `diffuse` and by the share `internal` that the coat reflects back into the base.
 #[inline(always)]
 fn base<N: Number>(diffuse: N, internal: N, eta: N, nonlinear: bool) -> [N; 3] {
     let one = N::lift(1.0);
@@ -39,7 +39,7 @@ fn base<N: Number>(diffuse: N, internal: N, eta: N, nonlinear: bool) -> [N; 3] {
     }
 }
 
-/// What [`base`] makes of the colours, weighted by `d`.
+/// The sum over channels of [`base`]'s value, weighted by `d`.
 #[inline]
 fn bases<N: Number>(diffuse: Rgb<N>, internal: N, eta: N, nonlinear: bool, d: Rgb<N>) -> N {
     weigh(d, diffuse.map(|x| base(x, internal, eta, nonlinear)[0]))
@@ -193,8 +193,8 @@ pub struct RoughPlastic<N> {
     pub specular_weight: f32,
 }
 
-/// What the coat lets through on the way in and on the way out, and what it reflects back into the base: each as a
-/// number, and its derivatives by the roughness and by the index.
+/// The coat's transmittances for `wi` and for `wo`, and its reflectance for diffuse light from the base: values, and
+/// their derivatives by the roughness and by the index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coat<N> {
     pub values: [N; 3],

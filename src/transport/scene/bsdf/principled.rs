@@ -1,5 +1,4 @@
-//! The principled BSDF of a solid: metals, plastics and glasses between them, with a clear coat and sheen (Burley2012,
-//! Burley2015).
+//! The principled BSDF of a solid: a blend of metal, plastic and glass, with a clear coat and sheen (Burley2012, Burley2015).
 
 use super::conductor::{mirror_cosine, mirror_gradients, smooth_sample};
 use super::dielectric::{
@@ -42,7 +41,7 @@ pub struct Principled<N> {
     pub flatness: N,
     pub clearcoat: N,
     pub clearcoat_gloss: N,
-    /// How much of the samples the diffuse, the specular and the clear coat's lobe ask for.
+    /// Weights of the diffuse, the specular and the clear coat's lobe in sampling.
     pub rates: [f32; 3],
     /// The least share of the samples that each lobe is given on the upper side: above zero, lobes whose factors are
     /// zero have derivatives of finite variance.
@@ -66,12 +65,13 @@ pub fn eta_of_specular_slope<N: Number>(specular: N) -> N {
     N::lift(0.08) / (root * rest * rest)
 }
 
-/// The clear coat's density of normals (Burley2012), its logarithm's derivative by the roughness, and its shadowing.
+/// The clear coat's density of normals (Burley2012), the derivative of its logarithm by the gloss, and its reflectance
+/// with shadowing.
 #[derive(Debug, Clone, Copy)]
 struct ClearCoat<N> {
     density: N,
     slope: N,
-    /// Reflectance times shadowing, and its derivative by the cosine between a direction and the normal halfway.
+    /// Reflectance times shadowing over four, and its derivative by the cosine between a direction and the half vector.
     factor: N,
     factor_slope: N,
 }
@@ -289,7 +289,7 @@ impl<N: Number> Principled<N> {
             return reflection_gradients(&facets, self.eta, wi, wo, d.sum() * glass);
         }
         let (one, cosine) = (N::lift(1.0), mirror_cosine(wi, wo));
-        // What microfacets mirror, and its derivative by the cosine between a direction and the normal halfway.
+        // The specular reflection, and its derivative by the cosine between a direction and the half vector.
         let mirrors = facets.reflection(wi, wo);
         let (weight, weight_slope) = (schlick_weight(cosine), schlick_slope(cosine));
         let [f, f_slope, _] = fresnel_slopes(cosine, self.eta);
@@ -341,7 +341,7 @@ fn root_slope<N: Number>(root: N) -> N {
     }
 }
 
-/// Shares of a sum, each at least `least`.
+/// Probabilities in proportion to `weights`, mixed with uniform ones so that each is at least `least`; zero if the weights are.
 #[inline]
 pub fn lobe_shares<const LOBES: usize>(weights: [f32; LOBES], least: f32) -> [f32; LOBES] {
     let sum: f32 = weights.iter().sum();
@@ -363,7 +363,7 @@ impl Principled<f32> {
         lobe_shares(weights, self.least_share)
     }
 
-    /// The probability that light is transmitted at a normal that is specular, of this reflectance.
+    /// The probability that the specular lobe transmits at a normal of this Fresnel reflectance.
     #[inline]
     fn transmission(&self, wi: [f32; 3], reflectance: f32) -> f32 {
         if reflectance >= 1.0 {

@@ -15,7 +15,7 @@ use crate::each::EachEntry;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 
-/// How the roughness of what passes straight through grows with the index (Burley2015).
+/// The roughness of specular transmission is `roughness` times 0.65 eta - 0.35 (Burley2015).
 const WIDENING: [f32; 2] = [0.65, -0.35];
 
 /// A thin sheet. All but `eta`, which is at least one, and `diff_trans`, which is at most two, lie in [0, 1].
@@ -32,8 +32,7 @@ pub struct PrincipledThin<N> {
     pub flatness: N,
     /// Twice the share of diffuse light that leaves on the other side.
     pub diff_trans: N,
-    /// How much of the samples the lobes ask for: diffuse reflection and transmission, specular reflection and
-    /// transmission.
+    /// Weights of the lobes in sampling: diffuse reflection and transmission, specular reflection and transmission.
     pub rates: [f32; 4],
     /// The least share of the samples that each lobe is given: above zero, lobes whose factors are zero have derivatives
     /// of finite variance.
@@ -47,7 +46,7 @@ impl<N: Number> PrincipledThin<N> {
         Microfacets::new(Distribution::Ggx, alpha, true)
     }
 
-    /// The roughness of what passes straight through, and its derivatives by roughness and by index.
+    /// The roughness of specular transmission, and its derivatives by roughness and by index.
     #[inline]
     fn widened(&self) -> [N; 3] {
         let factor = N::lift(WIDENING[0]) * self.eta + N::lift(WIDENING[1]);
@@ -183,7 +182,7 @@ impl<N: Number> PrincipledThin<N> {
         self.upper_gradients(i, o, d).each(|by| above(wi, by))
     }
 
-    /// The same of directions of which `i` is on the upper side.
+    /// [`Self::gradients`] for directions of which `i` is on the upper side.
     #[inline]
     fn upper_gradients(&self, i: [N; 3], o: [N; 3], d: Rgb<N>) -> Gradients<N> {
         let one = N::lift(1.0);
@@ -195,7 +194,7 @@ impl<N: Number> PrincipledThin<N> {
             return [by_i, add_scaled(by_o, upright(-weight * solid * through), one)];
         }
         let (cosine, facets) = (mirror_cosine(i, o), self.facets());
-        // What microfacets mirror, and its derivative by the cosine between a direction and the normal halfway.
+        // The specular reflection, and its derivative by the cosine between a direction and the half vector.
         let mirrors = self.spec_trans * facets.reflection(i, o);
         let (weight, weight_slope) = (schlick_weight(cosine), schlick_slope(cosine));
         let [f, f_slope, _] = fresnel_slopes(cosine, self.eta);
@@ -222,7 +221,7 @@ impl<N: Number> PrincipledThin<N> {
         [0, 1].each(|k| add_scaled(cosines[k], mirrored[k], one))
     }
 
-    /// The gradients of the glossy part of what is transmitted, over the base colour.
+    /// The gradients of the specular transmission, over the base colour.
     #[inline]
     fn transmission_gradients(&self, i: [N; 3], o: [N; 3]) -> Gradients<N> {
         if !passes(i, o) {
@@ -238,7 +237,7 @@ impl<N: Number> PrincipledThin<N> {
         [by_i, flipped(by_mirrored)]
     }
 
-    /// Derivatives of what is transmitted.
+    /// Derivatives of [`Self::eval`] for `o` below the sheet, weighted by `d`.
     #[inline]
     fn transmission_adjoint(&self, i: [N; 3], o: [N; 3], d: Rgb<N>, out: &mut Self) {
         let (none, one, half) = (N::lift(0.0), N::lift(1.0), N::lift(0.5));
@@ -266,7 +265,7 @@ impl<N: Number> PrincipledThin<N> {
     }
 }
 
-/// Whether `o` below the sheet leaves on the far side of the normal halfway between `i` and the mirror image of `o`.
+/// Whether `o`, below the sheet, has a negative cosine with the half vector of `i` and the mirror image of `o`.
 #[inline]
 fn passes<N: Number>(i: [N; 3], o: [N; 3]) -> bool {
     inner(o, halfway(i, flipped(o))).below(0.0)

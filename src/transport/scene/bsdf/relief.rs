@@ -1,25 +1,25 @@
-//! A normal that is not the surface's own, as of a normal map or a bump map: the frame that it makes in the local frame
-//! of the surface, the light that such a relief shadows (Estevez2019), and the derivatives by the normal.
+//! A perturbed normal, of a normal map or a bump map (a relief): its frame in the local frame of the surface, the
+//! shadowing of light by the relief (Estevez2019), and the derivatives by the normal.
 
 use super::local::{inner, outer};
 use crate::each::EachEntry;
 use crate::transport::number::Number;
 
-/// Eight times the squared roughness of microfacets whose slopes are as steep as a normal's.
+/// The squared roughness of microfacets over the squared slope of a normal that is as steep: 1/8.
 const STEEPNESS: f32 = 0.125;
 
 /// The frame of a perturbed normal, in the local frame of the surface.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Relief<N> {
-    /// The vector that the normal is the direction of, turned towards the viewer.
+    /// The normal before normalisation, turned towards the viewer.
     m: [N; 3],
-    /// One over its length; zero where it has none.
+    /// 1 / |m|; zero for m = 0.
     scale: N,
     /// -1 where x and y were reversed to turn it towards the viewer.
     sign: f32,
     /// The normal.
     n: [N; 3],
-    /// The length of its part across x.
+    /// The length of the normal's part perpendicular to x.
     across: N,
     /// The other axes: along x as far as that is tangential, and perpendicular to both.
     s: [N; 3],
@@ -27,8 +27,8 @@ pub struct Relief<N> {
 }
 
 impl<N: Number> Relief<N> {
-    /// The frame of the normal along `m`. If it `flips` and `wi` sees its back while it sees the front of the surface, or
-    /// the other way round, x and y are reversed. A vector without length is the surface's own normal.
+    /// The frame of the normal along `m`. If it `flips` and `wi` sees its back while it sees the front of the surface,
+    /// or the other way round, x and y are reversed. m = 0 stands for the surface's own normal.
     #[inline]
     pub fn new(m: [N; 3], wi: [N; 3], flips: bool) -> Self {
         let (zero, one) = (N::lift(0.0), N::lift(1.0));
@@ -73,7 +73,7 @@ impl<N: Number> Relief<N> {
         [0, 1, 2].each(|a| self.s[a] * v[0] + self.t[a] * v[1] + self.n[a] * v[2])
     }
 
-    /// The squared roughness of microfacets that would be as steep; None where it is one, the most.
+    /// The squared roughness |m_xy|² / (8 m_z²) of microfacets as steep as the normal; None where it is clamped to one.
     #[inline]
     fn roughness(&self) -> Option<N> {
         let [x, y, z] = self.m;
@@ -89,8 +89,8 @@ impl<N: Number> Relief<N> {
         N::lift(2.0) / (N::lift(1.0) + (N::lift(1.0) + square).sqrt())
     }
 
-    /// The derivatives by the vector that the frame was made from. `torque` is the derivative by turning the directions
-    /// seen in the frame, `by_shadowing` that by [`Self::shadowing`] for `wo`.
+    /// The derivatives by the vector m that [`Self::new`] was given, (31d). `torque` is the derivative by rotating both
+    /// directions in the normal's frame, `by_shadowing` that by [`Self::shadowing`] for `wo`.
     #[inline]
     pub fn adjoint(&self, torque: [N; 3], wo: [N; 3], by_shadowing: N) -> [N; 3] {
         // The frame turns by t · dn about -s and by s · dn about t; about n it turns so that s stays along x.
@@ -106,7 +106,7 @@ impl<N: Number> Relief<N> {
         [x * N::lift(self.sign), y * N::lift(self.sign), z]
     }
 
-    /// The gradient of [`Self::shadowing`] by the components of the vector.
+    /// The gradient of [`Self::shadowing`] by the components of m.
     #[inline]
     fn shadowing_slopes(&self, wo: [N; 3]) -> [N; 3] {
         let Some(roughness) = self.roughness() else {

@@ -1,8 +1,8 @@
-//! What a rough dielectric coat lets through: tables made on the host for rough plastics, with their derivatives.
+//! Transmittances of rough dielectric coats: tables made on the host for rough plastics, with their derivatives.
 //!
-//! The shares for light from wi are integrals of F G D |wi·m| / cos wi over normals m, or of 1 - F in place of F: sums
-//! over slopes that are scaled by the roughness. Its derivative is that of G and D at those normals, held fixed: moved
-//! with the roughness, they would pass the critical angle, where F has an infinite slope.
+//! The reflected and transmitted shares of light from wi are integrals of F G D |wi·m| / cos wi over normals m, with F
+//! or 1 - F: quadratures over slopes in units of the roughness. The derivative by the roughness is that of G and D at
+//! fixed normals: normals that moved with it would pass the critical angle, where F has an infinite slope.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,28 +17,29 @@ use crate::transport::number::dual::Dual;
 
 /// Cosines of the table, from 0 to 1 in equal steps.
 pub const ENTRIES: usize = 64;
-/// Nodes along the slope and around the half circle: entries are right to 3e-4 and derivatives by the roughness to 1 %.
+/// Quadrature nodes along the slope and around the half circle: entries are right to 3e-4 and derivatives by the
+/// roughness to 1 %.
 const NODES: [usize; 2] = [24; 2];
-/// Those of the derivative by the index of what is reflected inside: it is right to 1.5 %.
+/// Quadrature nodes for the inner reflectance's derivative by the index: it is right to 1.5 %.
 const FINE_NODES: [usize; 2] = [64, 32];
 /// The longest and the shortest step of differences by the index, relative to it.
 const ETA_STEPS: [f64; 2] = [0.03, 1e-3];
 /// Transmittances are at least this.
 const LEAST: f32 = 1e-6;
-/// Slope over roughness to which Beckmann's slopes are integrated: e^-12 of them is left.
+/// Slope over roughness up to which Beckmann's slopes are integrated: a share of e^-12 lies beyond.
 const BECKMANN_EXTENT: f64 = 3.5;
 
-/// The tables that [`TransmittanceTable::shared`] keeps, 1.6 KB each.
+/// The number of tables that [`TransmittanceTable::shared`] keeps, 1.6 KB each.
 const KEPT: usize = 256;
 
-/// Those that were made last, the oldest first.
+/// The tables that were made last, the oldest first.
 static MADE: Mutex<VecDeque<(Distribution, Arc<TransmittanceTable>)>> = Mutex::new(VecDeque::new());
 
 /// Transmittance from outside for each cosine, then the reflectance of diffuse light from inside; each as its value,
 /// its derivative by the roughness and that by the index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransmittanceTable {
-    /// The coat's.
+    /// The coat's roughness and index.
     alpha: f64,
     eta: f64,
     pub rows: [[f64; 3]; ENTRIES + 1],
@@ -49,8 +50,8 @@ impl TransmittanceTable {
     pub fn new(distribution: Distribution, alpha: f64, eta: f64) -> Self {
         let by_alpha = entries(distribution, Dual::new(alpha, 1.0), Dual::constant(eta));
         // The derivative by the index diverges at the critical angle, near which the nodes of the quadrature are too
-        // sparse; a central difference over a step that spans many of them converges.
-        // And it does not cross an index of one, at which total reflection changes sides.
+        // sparse; a central difference over a step that spans many of them converges. The step does not cross an index
+        // of one, at which total reflection changes sides.
         let [longest, shortest] = ETA_STEPS.map(|step| step * eta);
         let step = longest.min(0.5 * (eta - 1.0).abs()).max(shortest);
         let facets = Microfacets::new(distribution, [alpha; 2], true);
@@ -70,14 +71,14 @@ impl TransmittanceTable {
         Self { alpha, eta, rows }
     }
 
-    /// [`Self::new`], or the table of the same coat that this process has made before: coats alike, devices side by side and
-    /// scenes that are made ready again share one, since making it takes many milliseconds.
+    /// [`Self::new`], or the table of the same coat that this process has made before: equal coats, several devices and
+    /// scenes that are prepared again share one, since making it takes many milliseconds.
     pub fn shared(distribution: Distribution, alpha: f64, eta: f64) -> Arc<Self> {
         let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |(of, table): &&(Distribution, Arc<Self>)| *of == distribution && table.is_of(alpha, eta);
         let found = made().iter().find(same).map(|(_, table)| Arc::clone(table));
         found.unwrap_or_else(|| {
-            // Others may look for theirs meanwhile.
+            // The lock is free meanwhile, so that other threads can look up their tables.
             let table = Arc::new(Self::new(distribution, alpha, eta));
             let mut made = made();
             if made.len() == KEPT {
@@ -100,7 +101,7 @@ impl TransmittanceTable {
         self.lookup(f64::from(cosine))[0] as f32
     }
 
-    /// The row between those of the table, linearly.
+    /// The row at a cosine, linearly interpolated.
     #[inline]
     fn lookup<N: Number>(&self, cosine: N) -> [N; 3] {
         let (first, rest) = Self::place(cosine);
@@ -108,7 +109,7 @@ impl TransmittanceTable {
         [0, 1, 2].each(|part| number::<N>(a[part]) + number::<N>(b[part] - a[part]) * rest)
     }
 
-    /// The row before a cosine, and how far behind it the cosine lies.
+    /// The row before a cosine, and the cosine's position between that row and the next, from 0 to 1.
     #[inline]
     fn place<N: Number>(cosine: N) -> (usize, N) {
         let place = cosine.max(N::lift(0.0)).min(N::lift(1.0)) * N::lift((ENTRIES - 1) as f32);
@@ -125,8 +126,8 @@ impl TransmittanceTable {
         number(if inside { rise * (ENTRIES - 1) as f64 } else { 0.0 })
     }
 
-    /// The coat for these directions. `alpha` and `eta` are those of the table, or so near that its derivatives tell the
-    /// difference.
+    /// The coat for these directions. `alpha` and `eta` are those of the table, or so near that a correction of first
+    /// order by its derivatives serves.
     pub fn coat<N: Number>(&self, alpha: N, eta: N, wi: [N; 3], wo: [N; 3]) -> Coat<N> {
         let rows = [self.lookup(wi[2]), self.lookup(wo[2]), self.rows[ENTRIES].each(number)];
         let moved = [alpha - number(self.alpha), eta - number(self.eta)];
@@ -181,8 +182,8 @@ impl Nodes {
     }
 }
 
-/// The shares of light at an angle of this cosine that a rough interface of index `eta` reflects and transmits. What
-/// normals shadow is in neither.
+/// The shares of light at an angle of this cosine that a rough interface of index `eta` reflects and transmits.
+/// Shadowed light is in neither.
 fn shares<N: Number>(facets: &Microfacets<N>, eta: N, cosine: f32, nodes: &Nodes) -> [N; 2] {
     let cosine = cosine.max(1e-5);
     let sine = (1.0 - cosine * cosine).max(0.0).sqrt();
@@ -239,7 +240,7 @@ fn shares<N: Number>(facets: &Microfacets<N>, eta: N, cosine: f32, nodes: &Nodes
     [reflected / total, transmitted / total]
 }
 
-/// A constant, to the number's digits.
+/// A constant as the sum of two f32, by which wider numbers keep about 48 of its bits.
 fn number<N: Number>(x: f64) -> N {
     let high = x as f32;
     N::lift(high) + N::lift((x - f64::from(high)) as f32)

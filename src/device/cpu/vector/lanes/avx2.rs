@@ -5,11 +5,11 @@ use std::ops::{Add, Div, Mul, Sub};
 
 use super::{Lanes, WIDTH};
 
-// SAFETY of all that follows: only levels that exist where the feature does make vectors of this type.
+// SAFETY of all that follows: vectors of this type are made only at levels that exist where the processor has AVX2 and FMA.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::device::cpu) struct Avx2Lanes(__m256, __m256);
 
-/// The sum of eight lanes, by halves.
+/// The sum of eight lanes: the upper half is added to the lower one, until one lane is left.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn sum(eight: __m256) -> f32 {
@@ -18,7 +18,7 @@ pub(super) fn sum(eight: __m256) -> f32 {
     _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
 }
 
-/// Lanes of eight counts above `least`.
+/// The lanes of eight counts that are above `least`.
 ///
 /// # Safety
 /// There are eight counts.
@@ -30,7 +30,7 @@ unsafe fn above(counts: *const u32, least: u32) -> __m256 {
     _mm256_castsi256_ps(_mm256_cmpgt_epi32(counts, _mm256_set1_epi32(least as i32)))
 }
 
-/// Those of eight words that have a bit.
+/// A bit for each of eight words: whether its bit number `bit` is set.
 ///
 /// # Safety
 /// There are eight words.
@@ -43,7 +43,7 @@ unsafe fn having(words: *const u32, bit: u32) -> u32 {
     _mm256_movemask_ps(_mm256_castsi256_ps(highest)) as u32
 }
 
-/// Eight sums by halves: each addition halves the lanes that two vectors have left, and lays them into one.
+/// The sums of eight vectors: each addition adds the halves of two vectors and packs both results into one vector.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn sums(v: &[Avx2Lanes; 8]) -> [f32; 8] {
@@ -84,7 +84,7 @@ impl Lanes for Avx2Lanes {
     const IS_ROOMY: bool = false;
     const PARTS: usize = 2;
 
-    /// The part is in both vectors: what is computed of it twice compilers compute once.
+    /// The part is copied to both vectors; compilers merge the operations on the two equal halves.
     #[inline(always)]
     fn part(self, part: usize) -> Self {
         match part {

@@ -162,7 +162,7 @@ fn joined([a, b, c, d]: [__m128; 4]) -> __m512 {
     _mm512_insertf32x8::<1>(_mm512_castps256_ps512(low), high)
 }
 
-/// Eight sums by halves: each addition halves the lanes that two vectors have left, and lays them into one.
+/// The sums of eight vectors: each addition adds the halves of two vectors and packs both results into one vector.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn sums(v: &[Avx512Lanes; 8]) -> [f32; 8] {

@@ -1,5 +1,5 @@
-//! Sixteen numbers side by side, for kernels that are written once for all vector levels. Written out in instructions,
-//! because compilers cut loops over sixteen lanes into pieces as soon as they hold conditions.
+//! SIMD vectors of sixteen numbers, for kernels that are written once for all vector levels. Written with intrinsics,
+//! because compilers split loops over sixteen lanes as soon as they have branches.
 //!
 //! Every operation rounds as that of a single number does, so that all levels give the same bits.
 
@@ -17,24 +17,23 @@ use crate::each::{EachEntry, each_index};
 /// Numbers of a vector.
 pub(in crate::device::cpu) const WIDTH: usize = 16;
 
-/// One number for each lane. What is compared with NaN is neither less nor greater, and `min` and `max` take the second
-/// number then.
+/// One number for each lane. Comparisons with NaN are false, and `min` and `max` return their second operand if one is NaN.
 pub(in crate::device::cpu) trait Lanes:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
     /// A truth value for each lane.
     type Mask: Copy;
 
-    /// Whether lanes are computed with at once, rather than one after the other.
+    /// Whether operations are vector instructions, rather than loops over the lanes.
     const IS_VECTOR: bool = true;
 
     /// Whether there are registers enough to keep a dozen vectors while other things are computed.
     const IS_ROOMY: bool;
 
-    /// Parts of the lanes that are taken one after the other where both at once would need more registers than there are.
+    /// Parts of the lanes that kernels process one after the other where all lanes at once would need too many registers.
     const PARTS: usize = 1;
 
-    /// Of a vector a part of the lanes; what is in the others is not defined.
+    /// A part of the lanes; the values of the other lanes are undefined.
     #[inline(always)]
     fn part(self, _part: usize) -> Self {
         self
@@ -44,7 +43,7 @@ pub(in crate::device::cpu) trait Lanes:
     fn join(first: Self, _second: Self) -> Self {
         first
     }
-    /// Of a part of the lanes [`Self::store`].
+    /// [`Self::store`] for a part of the lanes.
     #[inline(always)]
     fn store_part(self, to: &mut [f32; WIDTH], _part: usize) {
         self.store(to);
@@ -53,18 +52,18 @@ pub(in crate::device::cpu) trait Lanes:
     fn splat(x: f32) -> Self;
     fn load(from: &[f32; WIDTH]) -> Self;
     fn store(self, to: &mut [f32; WIDTH]);
-    /// Four numbers, a quarter of the lanes each.
+    /// Four numbers, each repeated in a quarter of the lanes.
     fn quarters(of: [f32; 4]) -> Self;
     /// Four rows of four numbers, which begin `stride` apart.
     ///
     /// # Panics
     /// The last row reaches beyond `from`.
     fn rows(from: &[f32], first: usize, stride: usize) -> Self;
-    /// Four lanes in each quarter.
+    /// Lanes 4 Q to 4 Q + 3, repeated in each quarter.
     fn quarter<const Q: usize>(self) -> Self;
-    /// Four lanes, each in a quarter of its own.
+    /// Lanes 4 Q to 4 Q + 3, each repeated in a quarter of its own.
     fn stretch<const Q: usize>(self) -> Self;
-    /// One lane in all.
+    /// Lane L, repeated in all lanes.
     fn lane<const L: usize>(self) -> Self;
     fn min(self, other: Self) -> Self;
     fn max(self, other: Self) -> Self;
@@ -81,22 +80,21 @@ pub(in crate::device::cpu) trait Lanes:
     fn above(counts: &[u32; WIDTH], least: u32) -> Self::Mask;
     /// A bit for each lane.
     fn bits(mask: Self::Mask) -> u32;
-    /// The words that have a bit, which is numbered from the lowest on: a bit for each.
+    /// A bit for each word: whether its bit number `bit`, counted from the lowest, is set.
     fn having(words: &[u32; WIDTH], bit: u32) -> u32;
 
     /// Zero in the lanes that are not in `mask`.
     fn keep(self, mask: Self::Mask) -> Self;
 
-    /// The number times 2ᵏ, k being what `exponent` holds in its lowest bits: a sum of bits, without rounding.
+    /// The number times 2ᵏ, k being the integer in the lowest bits of `exponent`: an addition to the exponent's bits, exact.
     fn add_exponent(self, exponent: Self) -> Self;
-    /// The sum of all lanes, by halves.
+    /// The sum of all lanes: the upper half is added to the lower one, until one lane is left.
     fn sum(self) -> f32;
     /// [`Self::sum`] of each vector.
     fn sums(vectors: &[Self; 8]) -> [f32; 8];
 
-    /// 2ˣ to 2 ulp for x between -126 and 127; what it is elsewhere is not defined. The integer part is rounded off by a
-    /// large number, which leaves it in the lowest bits; the rest is in ±½, where a minimax polynomial is right to
-    /// 10⁻⁷.
+    /// 2ˣ to 2 ulp for x between -126 and 127; undefined elsewhere. Adding a large number rounds x to an integer, which is
+    /// then in the lowest bits; the rest is in ±½, where a minimax polynomial is right to 10⁻⁷.
     #[inline(always)]
     #[allow(
         clippy::approx_constant,
@@ -249,8 +247,8 @@ impl Lanes for PlainLanes {
     }
 }
 
-/// a b + c rounded once, of processors that cannot: the product is exact in f64, and a sum that is rounded to odd in f64
-/// rounds to f32 as the exact sum does (BoldoMelquiond2008).
+/// a b + c rounded once, for processors without such an instruction: the product is exact in f64, and a sum that is rounded
+/// to odd in f64 rounds to f32 as the exact sum does (BoldoMelquiond2008).
 #[cfg(not(target_arch = "aarch64"))]
 #[inline(always)]
 fn fused(a: f32, b: f32, c: f32) -> f32 {
@@ -259,7 +257,7 @@ fn fused(a: f32, b: f32, c: f32) -> f32 {
     let from_term = sum - product;
     let left_out = (product - (sum - from_term)) + (term - from_term);
     let bits = sum.to_bits();
-    // Towards what was left out, if something was and the last digit is even; infinities and NaN stay what they are.
+    // Rounds to odd: an inexact sum whose last bit is even moves one step towards the exact one. Infinities and NaN stay.
     let odd = match (left_out > 0.0) == (sum > 0.0) {
         true => bits.wrapping_add(1),
         false => bits.wrapping_sub(1),
