@@ -1,4 +1,4 @@
-//! Commands that make pictures and pages, in a fresh folder: what they leave, what they keep, what they refuse.
+//! Commands that make pictures and pages, in a fresh folder: the files that they write and keep, and what they refuse.
 
 use std::fs;
 use std::io::Write;
@@ -108,6 +108,9 @@ fn a_turntable_goes_on_where_it_stopped() {
     );
     done(folder.path(), &format!("{command} --set sky.radiance=0.4"));
     assert_ne!(written(&at("frame_0001.png")), kept, "another scene has other frames");
+    done(folder.path(), &format!("{command} --scale 2"));
+    let larger = image::open(at("frame_0000.png")).expect("a frame");
+    assert_eq!((larger.width(), larger.height()), (48, 32), "and so has another film");
     let way = r#"[{"origin": [0, 0, 4], "target": [0, 0, 0]}, {"origin": [4, 0, 1], "target": [0, 0, 0]}]"#;
     fs::write(folder.path().join("way.json"), way).expect("writable");
     done(

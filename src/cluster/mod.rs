@@ -1,8 +1,8 @@
 //! The ranks of an MPI job, and the few collective operations by which they share the work of one run. Without the
 //! feature `mpi`, or in a job of one rank, there is a single rank: every operation is the identity.
 //!
-//! What is exchanged is never summed on the way: sums are taken where they arrive, in the order of the ranks or of the
-//! pieces, so that neither the MPI library nor the network decides a bit.
+//! MPI itself never sums: each rank sums the values that it receives, in the order of the ranks or of the pieces, so that
+//! the bits of a sum depend neither on the MPI library nor on the network.
 
 #[cfg(not(feature = "mpi"))]
 #[path = "alone.rs"]
@@ -28,21 +28,21 @@ const MESSAGE_VARIABLE: &str = "PRBOPT_MESSAGE_BYTES";
 
 static WORLD: OnceLock<Cluster> = OnceLock::new();
 
-/// What a run adds to the sentence that ends a job: how to go on.
+/// Appended to the message of [`Cluster::fail`]: how to resume the run.
 static ADVICE: Mutex<String> = Mutex::new(String::new());
 
 /// Whether the ranks have ended their common work.
 static PARTED: AtomicBool = AtomicBool::new(false);
 
-/// What ranks have in common fails at all of them: rank 0 has so long to say it alone.
+/// An error that all ranks share is told by rank 0 alone: the others wait this long before they report theirs.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What goes through messages: plain numbers.
+/// Element types of messages: plain numbers, without padding.
 pub trait Plain: NoUninit + AnyBitPattern {}
 impl<T: NoUninit + AnyBitPattern> Plain for T {}
 
-/// The ranks that share a run, seen from one of them. Piece `i` of what is dealt out belongs to rank `i` modulo their
-/// number.
+/// The ranks that share a run, seen from one of them. Pieces of work are dealt out in turn: piece `i` belongs to rank `i`
+/// modulo the number of ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cluster {
     rank: usize,
@@ -83,7 +83,7 @@ impl Membership {
     }
 }
 
-/// Ends the whole job on a panic of any thread: the others would wait for ever.
+/// Ends the whole job on a panic of any thread: the other ranks would wait for this one for ever.
 fn end_job_on_panic(cluster: Cluster) {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -93,7 +93,7 @@ fn end_job_on_panic(cluster: Cluster) {
 }
 
 impl Cluster {
-    /// A rank of its own.
+    /// The only rank of a job of one.
     pub const fn single() -> Self {
         Self {
             rank: 0,
@@ -103,7 +103,7 @@ impl Cluster {
         }
     }
 
-    /// A rank as it would be among so many, to ask who does what.
+    /// Rank `rank` of `size` ranks, without a job, to test how work is dealt out.
     #[cfg(test)]
     pub(crate) const fn of(size: usize, rank: usize) -> Self {
         Self {
@@ -139,17 +139,17 @@ impl Cluster {
         self.rank == 0
     }
 
-    /// Whether there is nobody else.
+    /// Whether this is the only rank.
     pub fn is_single(self) -> bool {
         self.size == 1
     }
 
-    /// Whether a piece of what is dealt out is this rank's.
+    /// Whether the piece of work of this number is this rank's.
     pub fn owns(self, piece: usize) -> bool {
         piece % self.size == self.rank
     }
 
-    /// Has the sentence that ends the job say how to go on.
+    /// Sets what [`Self::fail`] appends to its message: how to resume the run.
     pub fn advise(self, advice: &str) {
         if let Ok(mut known) = ADVICE.lock() {
             advice.clone_into(&mut known);
@@ -174,7 +174,7 @@ impl Cluster {
 
     /// Says why and ends all ranks.
     pub fn fail(self, sentence: &str, code: i32) -> ! {
-        // A rank that fails may hold it.
+        // The thread that fails may hold the lock.
         let advice = ADVICE.try_lock().map(|advice| advice.clone()).unwrap_or_default();
         let semicolon = if advice.is_empty() { "" } else { "; " };
         tell!(
@@ -185,8 +185,8 @@ impl Cluster {
         wire::abort(code)
     }
 
-    /// This rank's share of things that are dealt out in runs: whole groups of `group`, as many as the others have or one
-    /// less.
+    /// This rank's contiguous range of `count` things, in whole groups of `group` (the last group may be shorter). The
+    /// numbers of groups of two ranks differ by one at most.
     pub fn share(self, count: usize, group: usize) -> Range<usize> {
         self.share_of(self.rank, count, group)
     }
@@ -198,13 +198,14 @@ impl Cluster {
         begin(rank)..begin(rank + 1)
     }
 
-    /// Puts together what each rank has made of its [`Self::share`].
+    /// The whole array of `count` elements on all ranks, from the [`Self::share`] that each rank has made.
     pub fn join_shares<T: Plain>(self, own: &[T], count: usize, group: usize) -> Vec<T> {
         let lengths: Vec<usize> = (0..self.size).map(|r| self.share_of(r, count, group).len()).collect();
         self.concat_lengths(own, &lengths).concat()
     }
 
-    /// An array that all ranks have, each entry made by `join` from theirs in the order of the ranks.
+    /// Combines arrays of one length, entry by entry: `join` gets an entry's values in the order of the ranks. All ranks
+    /// get the result.
     pub fn reduce<T: Plain>(self, own: &[T], join: impl Fn(&mut dyn Iterator<Item = T>) -> T) -> Vec<T> {
         let share = |r: usize| own[self.share_of(r, own.len(), 1)].to_vec();
         let parts = self.all_to_all(&(0..self.size).map(share).collect::<Vec<_>>());
@@ -214,7 +215,7 @@ impl Cluster {
         self.join_shares(&joined, own.len(), 1)
     }
 
-    /// What each rank has of the same length, in their order.
+    /// The arrays of all ranks, which have one length, one after the other in the order of the ranks.
     pub fn gather<T: Plain>(self, of_rank: &[T]) -> Vec<T> {
         let mut all = Vec::new();
         for part in self.concat_lengths(of_rank, &vec![of_rank.len(); self.size]) {
@@ -223,7 +224,7 @@ impl Cluster {
         all
     }
 
-    /// Whether it is so on any rank.
+    /// Whether `here` is true on any rank.
     pub fn any(self, here: bool) -> bool {
         self.gather(&[u8::from(here)]).contains(&1)
     }
@@ -245,14 +246,14 @@ impl Cluster {
         sums
     }
 
-    /// What each rank has, of any length, rank by rank.
+    /// The arrays of all ranks, which may differ in length, rank by rank.
     pub fn concat<T: Plain>(self, part: &[T]) -> Vec<Vec<T>> {
         let lengths = self.gather(&[part.len() as u64]);
         let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
         self.concat_lengths(part, &lengths)
     }
 
-    /// [`Self::concat`] of lengths that all ranks know.
+    /// [`Self::concat`] where all ranks know all `lengths`, which are then not exchanged first.
     pub fn concat_lengths<T: Plain>(self, part: &[T], lengths: &[usize]) -> Vec<Vec<T>> {
         if self.is_single() {
             return vec![part.to_vec()];
@@ -272,7 +273,8 @@ impl Cluster {
         parts
     }
 
-    /// [`Self::concat_lengths`] of the other ranks' parts, one after the other in `others`, whose memory is used again.
+    /// [`Self::concat_lengths`] without this rank's own part: the others', one after the other, in `others`, whose memory
+    /// is reused.
     pub fn tell_others<T: Plain>(self, part: &[T], lengths: &[usize], others: &mut Vec<T>) {
         if self.is_single() {
             return others.clear();
@@ -320,8 +322,8 @@ impl Cluster {
         received
     }
 
-    /// Sends each other rank its share of an array that all ranks have, and has in `received`, whose memory is used again, what
-    /// the others have of this rank's, rank by rank.
+    /// Sends each other rank its range of `all`, an array that every rank has, and receives this rank's range of their
+    /// arrays, rank by rank, in `received`, whose memory is reused.
     pub fn exchange_shares<T: Plain>(self, all: &[T], shares: &[Range<usize>], received: &mut Vec<T>) {
         received.clear();
         if self.is_single() {
@@ -345,12 +347,12 @@ impl Cluster {
         wire::exchange_shares(bytemuck::cast_slice(all), &sent, self.rank, bytemuck_mut(received));
     }
 
-    /// Completes an array whose pieces of `length` elements were made by the ranks that own them.
+    /// Completes an array on all ranks: each piece of `length` elements was made by the rank that [`Self::owns`] it.
     pub fn assemble<T: Plain>(self, array: &mut [T], length: usize) {
         self.assemble_from(array, length, 0);
     }
 
-    /// [`Self::assemble`] of pieces whose first has the number `first`.
+    /// [`Self::assemble`] of an array whose first piece has the number `first`.
     pub fn assemble_from<T: Plain>(self, array: &mut [T], length: usize, first: usize) {
         if self.is_single() {
             return;
@@ -372,7 +374,7 @@ impl Cluster {
         }
     }
 
-    /// What rank 0 has.
+    /// Rank 0's bytes, on all ranks.
     pub fn broadcast(self, bytes: Vec<u8>) -> Vec<u8> {
         if self.is_single() {
             return bytes;
@@ -385,10 +387,10 @@ impl Cluster {
         bytes
     }
 
-    /// Checks that all ranks have the same marks, each of a thing that is named.
+    /// Checks that all ranks have the same marks (fingerprints); each pair holds the name of a thing and its mark.
     ///
     /// # Errors
-    /// The first thing that a rank has otherwise than rank 0.
+    /// A sentence that names the first thing whose mark on some rank differs from that of rank 0.
     pub fn agree(self, marks: &[(&str, String)]) -> Result<(), String> {
         let text = |mark: &str| mark.bytes().chain(*b"\n").collect::<Vec<u8>>();
         let own: Vec<u8> = marks.iter().flat_map(|(_, mark)| text(mark)).collect();
@@ -397,11 +399,9 @@ impl Cluster {
         let first = of(0);
         for r in 1..self.size {
             let other = of(r);
-            let differs = marks
-                .iter()
-                .zip(first.lines().zip(other.lines()))
-                .find(|(_, (a, b))| a != b);
-            if let Some(((what, _), _)) = differs {
+            let (mut here, mut there) = (first.lines(), other.lines());
+            let differs = marks.iter().find(|_| here.next() != there.next());
+            if let Some((what, _)) = differs {
                 return Err(format!(
                     "{what} of rank {r} is not that of rank 0; start all ranks with the same program, scene, data and \
                      options"
@@ -411,12 +411,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Where the rounds of a message of these many bytes begin; the same on all ranks that know the same lengths.
+    /// Byte offsets at which the rounds of a message begin whose parts have so many bytes; the same on all ranks that
+    /// know the same lengths.
     fn rounds(self, bytes: impl Iterator<Item = usize>) -> impl Iterator<Item = usize> {
         (0..bytes.max().unwrap_or(0)).step_by(self.message)
     }
 
-    /// The bytes of a part that go in the round that begins here.
+    /// The range of a part of `bytes` bytes that is sent in the round that begins at offset `begin`.
     fn piece(self, bytes: usize, begin: usize) -> std::ops::Range<usize> {
         begin.min(bytes)..(begin + self.message).min(bytes)
     }
@@ -426,7 +427,7 @@ fn bytemuck_mut<T: Plain>(part: &mut [T]) -> &mut [u8] {
     bytemuck::cast_slice_mut(part)
 }
 
-/// Copies what arrived, one rank's after the other's, to where it belongs.
+/// Copies the received bytes, rank by rank, to the place of each rank's part.
 fn take_apart<T>(arrived: &[u8], parts: &mut [Vec<T>], place: impl Fn(&mut Vec<T>) -> &mut [u8]) {
     let mut begin = 0;
     for part in parts {

@@ -1,35 +1,35 @@
-//! Upper bounds of every medium's extinction, cell by cell: which cells there are, and what bounds them.
+//! Majorants, the upper bounds of every medium's extinction cell by cell: the grids of cells, and their values.
 
-use glam::{Affine3A, Mat3A, Vec3, Vec3A};
+use glam::{Affine3A, Vec3, Vec3A};
 use rayon::prelude::*;
 
 use super::layout::{self, MediumRecord, SceneRecord, VolumeRecord};
 use super::paths::PathScene;
-use super::rows;
+use super::{affine, rows};
 use crate::each::{EachEntry, each_index};
 use crate::kernels::occupancy::reachable_between;
 use crate::params::Shape;
 
 /// Texels along the edge of a cell of the majorant grid.
 const CELL: usize = 8;
-/// The most cells of a medium, 64 MiB of them.
+/// The most cells of a medium: 64 MiB of majorants.
 const MOST_CELLS: u64 = 1 << 24;
-/// A box that covers more unit cubes than this along an axis has one cell there: f32 could not tell more of them apart.
+/// A box that covers more unit cubes than this along an axis has one cell there: f32 could not tell more cells apart.
 const WIDEST: f32 = 1e4;
-/// Majorants below this are zero, so that their inverses are finite.
+/// Majorants below this are set to zero, so that the inverses of all others are finite.
 const LEAST: f32 = 1e-30;
-/// Majorants exceed what they bound by this factor, so that null collisions stay possible everywhere.
+/// Majorants exceed the largest extinction by this factor, so that null collisions stay possible everywhere.
 pub(super) const MARGIN: f32 = 1.05;
 
 /// How a medium's majorants follow from its extinction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MajorantRule {
-    /// The part of the unit cube's lattice that the grid covers: [`PathScene::fit`] finds it.
+    /// The box that the grid covers, in the frame of the volume's unit cube: set by [`PathScene::fit`].
     pub(super) low: [f32; 3],
     pub(super) high: [f32; 3],
     /// The least majorant: positive where the extinction may grow.
     pub floor: f32,
-    /// Factor by which majorants exceed what they bound.
+    /// Factor by which majorants exceed the largest extinction.
     pub margin: f32,
 }
 
@@ -163,7 +163,7 @@ impl PathScene {
     }
 }
 
-/// The numbers of cells along the axes where a medium's box covers `extent` of its extinction's unit cubes.
+/// The numbers of cells along the axes; a medium's box is `extent` unit cubes of the extinction's volume long.
 fn cells(sigma: &VolumeRecord, extent: [f32; 3]) -> [u32; 3] {
     let mut cells = [0, 1, 2].each(|a: usize| match extent[a] <= WIDEST {
         true => ((sigma.size[a] as f32 * extent[a]).ceil() as u32)
@@ -178,7 +178,7 @@ fn cells(sigma: &VolumeRecord, extent: [f32; 3]) -> [u32; 3] {
     cells
 }
 
-/// The largest of some values, and zero. Eight running maxima, since each would wait for the one before.
+/// The largest of the values and zero. Eight independent maxima, since in one each comparison would wait for the last.
 fn largest(values: &[f32]) -> f32 {
     let (eights, rest) = values.as_chunks::<8>();
     let mut most = [0f32; 8];
@@ -195,7 +195,8 @@ fn largest(values: &[f32]) -> f32 {
     largest
 }
 
-/// The part of the unit cube's space that a medium's box covers: the unit cube itself unless it is turned.
+/// The box, in the frame of the volume's unit cube, that a medium's world-space box covers: the unit cube itself unless it
+/// is turned.
 fn covered(medium: &MediumRecord, sigma: &VolumeRecord) -> ([f32; 3], [f32; 3]) {
     if sigma.filter == layout::lookup::CONSTANT {
         return ([0.0; 3], [1.0; 3]);
@@ -212,12 +213,4 @@ fn covered(medium: &MediumRecord, sigma: &VolumeRecord) -> ([f32; 3], [f32; 3]) 
         low.to_array().each(|x| snap(x, 0.0)),
         high.to_array().each(|x| snap(x, 1.0)),
     )
-}
-
-fn affine(rows: &layout::Rows) -> Affine3A {
-    let column = |a: usize| Vec3A::new(rows[0][a], rows[1][a], rows[2][a]);
-    Affine3A {
-        matrix3: Mat3A::from_cols(column(0), column(1), column(2)),
-        translation: column(3),
-    }
 }

@@ -1,4 +1,4 @@
-//! Sensors as records, and what they need of the scene: tables of filters, and how far away is outside.
+//! Sensors as records, with what depends on the scene: tables of filters, and the distance from which distant sensors look.
 
 use bytemuck::Zeroable;
 use glam::{Affine3A, Vec3A};
@@ -6,15 +6,15 @@ use glam::{Affine3A, Vec3A};
 use super::filter::filter_table;
 use super::layout::{self, FILTERS, NO_REFERENCE, NONE, PathSettings, SceneRecord, SensorRecord, SurfaceRecord};
 use super::paths::PathScene;
-use super::{Resident, Transport, rows};
+use super::{Resident, Transport, affine, rows};
 use crate::each::EachEntry;
 use crate::io;
 use crate::scene::{Area, AreaForm, Distortion, Filter, Scene, Sensor, SensorKind, Target};
 
-/// Pixels a unit of a sensor whose film has no extent.
+/// In place of infinity: focal length and far clip of a radiance meter, whose film has no extent.
 const NO_EXTENT: f32 = 1e30;
 
-/// The radius of a sphere around a scene, by how much it is larger than its box asks for.
+/// Factor by which the sphere around a scene is larger than the one around its box.
 const MARGIN: f32 = 1.0 + 1e-4;
 
 /// The records of a scene's sensors, without references, with the tables of their filters in `record`.
@@ -22,7 +22,7 @@ const MARGIN: f32 = 1.0 + 1e-4;
 /// # Errors
 /// There are more filters than tables.
 pub(super) fn records(scene: &Scene, record: &mut SceneRecord) -> io::Result<Vec<SensorRecord>> {
-    // A table is in radii: those of all Gaussians are one.
+    // Tables are in units of the filter's radius, so that all Gaussians have the same.
     let shape = |filter: Filter| match filter {
         Filter::Gaussian { .. } => Filter::Gaussian { stddev: 0.5 },
         other => other,
@@ -126,15 +126,15 @@ fn describe_area(area: &Area, record: &mut SensorRecord) {
         (AreaForm::Sphere, true) => layout::area::CAVITY,
     };
     if area.form != AreaForm::Sphere {
-        // Normals turn by the transposed inverse, which keeps the side that a mirroring map shows.
+        // Normals are mapped by the inverse transpose, which keeps the visible side under a mirroring map.
         let normal = (to_world.matrix3.inverse().transpose() * Vec3A::Z).normalize();
         to_world.matrix3.z_axis = if area.flipped { -normal } else { normal };
     }
     record.area_to_world = rows(&to_world);
 }
 
-/// Lets the rays of distant sensors begin outside of the scene, unless they say where, and spreads over it those without a
-/// target.
+/// Sets where the rays of distant sensors begin, outside of the scene unless the file says how far away, and lets sensors
+/// without a target cover the whole scene.
 pub(super) fn look_from_afar(sensors: &[Sensor], resident: &mut Resident) {
     let distant = |sensor: &Sensor| matches!(sensor.kind, SensorKind::Distant { .. });
     if !sensors.iter().any(distant) {
@@ -162,7 +162,7 @@ pub(super) fn look_from_afar(sensors: &[Sensor], resident: &mut Resident) {
     }
 }
 
-/// Centre and radius of a sphere around all that a scene has.
+/// Centre and radius of a sphere around a radiance field or all surfaces; around the origin, of radius 1, without any.
 fn sphere_around(resident: &Resident) -> (Vec3A, f32) {
     match &resident.transport {
         Transport::Field(_) if resident.scene.has_field == 1 => {
@@ -196,7 +196,7 @@ fn sphere_of(points: impl Iterator<Item = Vec3A>) -> (Vec3A, f32) {
     }
 }
 
-/// Corners of a box around a surface in the world; none of a mesh.
+/// Corners of a box around a surface in the world; None for a mesh.
 fn box_of(surface: &SurfaceRecord) -> Option<Vec<Vec3A>> {
     let to_world = affine(&surface.to_world);
     let moved = |low, high| corners(low, high).map(|c| to_world.transform_point3a(c)).collect();
@@ -219,12 +219,4 @@ fn corners(low: [f32; 3], high: [f32; 3]) -> impl Iterator<Item = Vec3A> {
         let side = |a: usize| if i >> a & 1 == 0 { low[a] } else { high[a] };
         Vec3A::new(side(0), side(1), side(2))
     })
-}
-
-fn affine(rows: &layout::Rows) -> Affine3A {
-    let column = |i: usize| Vec3A::new(rows[0][i], rows[1][i], rows[2][i]);
-    Affine3A {
-        matrix3: glam::Mat3A::from_cols(column(0), column(1), column(2)),
-        translation: column(3),
-    }
 }

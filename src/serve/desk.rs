@@ -1,4 +1,4 @@
-//! What passes between the run and the pages: news for them, wishes from them.
+//! The state that the run and its pages share: events for the pages, and commands and orders of views from them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::wanted::{Choice, Wanted};
 
-/// Pages that follow at most.
+/// Pages that may follow the events at a time.
 const READERS: usize = 8;
 
 /// The kinds of news, by the names of their events.
@@ -34,7 +34,7 @@ const TOPICS: [(Topic, &str); 5] = [
     (Topic::Report, "report"),
 ];
 
-/// The newest of each kind, and how many there have been.
+/// The newest event of each kind, as JSON, and how many of the kind there have been.
 #[derive(Debug, Default)]
 struct News {
     texts: [Arc<str>; TOPICS.len()],
@@ -49,7 +49,7 @@ pub(super) struct Read([u64; TOPICS.len()]);
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Order {
     pub wanted: Wanted,
-    /// Counts what was ordered.
+    /// Its number; orders are counted from 1.
     pub number: u64,
     pub at: Instant,
 }
@@ -69,12 +69,19 @@ struct State {
     over: bool,
 }
 
-/// One for a run and all pages that look at it.
+impl State {
+    /// The view to be rendered; None if no page follows.
+    fn ordered(&self) -> Option<&Order> {
+        (self.readers > 0).then_some(&self.order)
+    }
+}
+
+/// The desk of a run and of all pages that look at it.
 #[derive(Debug)]
 pub(super) struct Desk {
     state: Mutex<State>,
     changed: Condvar,
-    /// What may be chosen of views.
+    /// The views that pages may order.
     choice: Choice,
     /// Set to stop the run; none where nothing runs.
     stop: Option<Arc<AtomicBool>>,
@@ -137,13 +144,13 @@ impl Desk {
         Arc::clone(&self.lock().picture)
     }
 
-    /// What is to be shown, if a page looks on.
+    /// The view to be rendered; None if no page follows.
     pub(super) fn order(&self) -> Option<Order> {
-        let state = self.lock();
-        (state.readers > 0).then(|| state.order.clone())
+        self.lock().ordered().cloned()
     }
 
-    /// Follows a command; the path names it. What it answers is a word, or the number that the ordered pictures bear.
+    /// Carries out the command that the path names; None if there is none. Returns "done", or the number of an ordered
+    /// view.
     pub(super) fn command(&self, path: &str, body: &[u8]) -> Option<Result<String, Refused>> {
         if path == "/view" {
             let wanted = self.choice.parse(body);
@@ -165,7 +172,7 @@ impl Desk {
         Some(Ok("done".into()))
     }
 
-    /// Orders a view, and tells its number.
+    /// Orders a view, and returns the order's number.
     fn place(&self, wanted: Wanted) -> u64 {
         let mut state = self.lock();
         let number = state.order.number + 1;
@@ -188,11 +195,13 @@ impl Desk {
         self.lock().paused
     }
 
-    /// Waits until a page wants something else than the order of this number, or for a while.
-    pub(super) fn wait(&self, number: u64, most: Duration) {
+    /// Waits while `number` is that of [`Self::order`], no checkpoint is asked for and the run stands still, but at most for
+    /// `most`.
+    pub(super) fn wait(&self, number: Option<u64>, most: Duration) {
         let state = self.lock();
         let unchanged = |state: &mut State| {
-            state.order.number == number && !state.save && !state.over && (state.paused || self.stop.is_none())
+            let ordered = state.ordered().map(|order| order.number);
+            ordered == number && !state.save && !state.over && (state.paused || self.stop.is_none())
         };
         let _ = self.changed.wait_timeout_while(state, most, unchanged);
     }
@@ -202,7 +211,7 @@ impl Desk {
         self.lock().news.counts[Topic::Report as usize]
     }
 
-    /// The report of this number has been read to its end.
+    /// Takes note that a page has read the report of this number to its end.
     pub(super) fn report_was_read(&self, number: u64) {
         let mut state = self.lock();
         if number == state.news.counts[Topic::Report as usize] {
@@ -212,7 +221,7 @@ impl Desk {
         self.changed.notify_all();
     }
 
-    /// Tells all pages of the last report, and waits until it was read as often as pages follow, or for a while.
+    /// Tells all pages of the last report, and waits until it was read as often as pages follow, but at most for `most`.
     pub(super) fn tell_last_report(&self, most: Duration) {
         let mut state = self.lock();
         state.news.put(Topic::Report, &json!({ "last": true }));
@@ -222,8 +231,8 @@ impl Desk {
         let _ = self.changed.wait_timeout_while(state, most, is_unread);
     }
 
-    /// Tells all pages that nothing more will come, and why, and waits until they have gone, or for a while. Only the first
-    /// call does anything.
+    /// Tells all pages that nothing more will come, and why, and waits until none follows, but at most for `most`. Only
+    /// the first call does anything.
     pub(super) fn end(&self, why: &str, most: Duration) {
         let mut state = self.lock();
         if std::mem::replace(&mut state.over, true) {
@@ -252,7 +261,7 @@ impl Desk {
     }
 }
 
-/// What pages are told of a run that is not over.
+/// The state of a run that is not over, as pages are told it.
 fn standing(state: &State, stopping: bool) -> Value {
     let word = match (stopping, state.paused) {
         (true, _) => "stopping",
@@ -277,7 +286,8 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The news since the last call, as events of a stream: none after `most`, and nothing at all any more once all is over.
+    /// The news since the last call, as server-sent events; empty if there are none for `most`, None once the end was
+    /// told.
     pub(super) fn events(&mut self, most: Duration) -> Option<String> {
         let state = self.desk.lock();
         let nothing_new = |state: &mut State| state.news.counts == self.read.0 && !state.over;
@@ -335,6 +345,22 @@ mod tests {
         assert!(desk.order().is_some());
         drop(all);
         assert!(desk.follow().is_some());
+    }
+
+    /// Whoever waits sleeps until something is ordered, also while no page follows.
+    #[test]
+    fn nothing_is_done_while_nothing_is_ordered() {
+        let desk = desk(None);
+        let waits = |number| {
+            let begin = Instant::now();
+            desk.wait(number, Duration::from_millis(30));
+            begin.elapsed() >= Duration::from_millis(30)
+        };
+        assert!(waits(None), "nobody looks on");
+        let _reader = desk.follow().expect("a place");
+        let newest = desk.order().map(|order| order.number);
+        assert!(waits(newest), "the page has its picture");
+        assert!(!waits(None), "a page has come");
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! A page that is alive: a run's report as it goes, a view that one turns, and what a run can be told.
+//! A live page: the report of a run as it goes, a view through a camera that the reader turns, and commands to the run.
 //!
-//! The run knows an [`Observer`]; it is asked before each iteration, renders within its [`budget`], and answers how the run
-//! is to go on. Everything else happens in threads of the [`server`], which touch neither device nor run: they leave what
-//! is wanted on a [`desk`] and take news from it.
+//! The run calls the page as its [`Observer`] before each iteration: the page then renders within its [`budget`] and says
+//! how the run is to go on. Everything else happens in threads of the [`server`], which touch neither device nor run:
+//! they leave orders on a [`desk`] and take events from it.
 //!
-//! Looking never changes a bit of a run. Its random numbers are a stream of their own ([`Pass::Watch`]), its camera is a
-//! sensor of its own behind all others, and between iterations nothing that a render writes is read by the run.
+//! Renders for the page never change a bit of a run. Their random numbers are a stream of their own ([`Pass::Watch`]),
+//! their camera is a sensor of its own behind all others, and between iterations the run reads nothing that a render
+//! writes.
 //!
 //! [`Pass::Watch`]: crate::transport::rays::random::Pass::Watch
 
@@ -51,15 +52,15 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// The port of pages, and how many after it are tried where none was asked for.
+/// The first port tried for a page where no address is given, and how many are tried, from it on.
 pub const PORT: u16 = 7878;
 const PORTS: u16 = 20;
 
-/// Time between figures that are told.
+/// Least time between two events that send the figures of an iteration.
 const FIGURES: Duration = Duration::from_millis(200);
-/// Time between looks for a new report.
+/// Time between two checks for a new report.
 const REPORTS: Duration = Duration::from_secs(1);
-/// How long the end waits for pages to read the last report, and to read of the end.
+/// How long the end of a run waits for pages to read the last report, and then to read that it is over.
 const LAST_REPORT: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_millis(500);
 /// A run that is paused, or over, looks at least so often whether something has changed.
@@ -85,7 +86,7 @@ pub struct Setting<'a> {
 #[derive(Debug)]
 pub struct Page {
     desk: Arc<Desk>,
-    /// Where looking is possible.
+    /// Renders for the page; None if no sensor makes pictures.
     viewer: Option<Mutex<Viewer>>,
     site: Arc<Site>,
     address: SocketAddr,
@@ -163,7 +164,7 @@ impl Page {
     /// The address to open in a browser, with its token.
     pub fn url(&self) -> String {
         let token = self.site.guard.token();
-        // Who listens at all addresses is found at this machine's.
+        // 0.0.0.0 (all addresses) cannot be opened in a browser; localhost reaches it.
         match self.address.ip().is_unspecified() {
             true => format!("http://localhost:{}/?token={token}", self.address.port()),
             false => format!("http://{}/?token={token}", self.address),
@@ -179,8 +180,8 @@ impl Page {
         }
     }
 
-    /// Tells all pages how far the run has come in the end and of its last report, which is on the disk, and then that nothing
-    /// more will come, and why.
+    /// Sends all pages the last figures and word of the last report, which is on the disk, and then that nothing more
+    /// will come, and why.
     pub fn conclude(&self, why: &str) {
         let untold = {
             let mut clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,7 +212,7 @@ impl Page {
         Ok(())
     }
 
-    /// Looks once if it is time, else waits for something to look at where nothing else is to be done.
+    /// Renders for the page if it is time; else, if no iteration waits for it, waits at the desk for [`IDLE`] at most.
     fn look(&self, device: &mut dyn Device, time: Time) -> device::Result<()> {
         let order = self.desk.order();
         let mut made = None;
@@ -221,13 +222,13 @@ impl Page {
         }
         match made {
             Some((png, about)) => self.desk.show(png, &about),
-            None if time == Time::Free => self.desk.wait(order.map_or(0, |order| order.number), IDLE),
+            None if time == Time::Free => self.desk.wait(order.map(|order| order.number), IDLE),
             None => {}
         }
         Ok(())
     }
 
-    /// Tells what is due: figures, and that there is a new report.
+    /// Sends pages what is due: figures, with `all` even if others were sent just before, and that there is a new report.
     fn report(&self, all: bool) {
         let mut clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -241,7 +242,7 @@ impl Page {
             let made = self.site.reports.made();
             if made != clocks.made {
                 clocks.made = made;
-                // Before its first report a run has none, or that of the run which it replaces has gone.
+                // None before the run's first report, or if that of a run that it replaces was deleted.
                 if made.is_some() {
                     self.desk.tell(Topic::Report, &json!({}));
                 }
@@ -312,7 +313,7 @@ fn listen(address: Option<SocketAddr>) -> Result<TcpListener> {
     })
 }
 
-/// How a sensor can be looked through.
+/// How the page can move a sensor, and the colour space of its pictures.
 fn lens(scene: &Scene, sensor: &crate::scene::Sensor) -> Lens {
     let moves = match sensor.kind {
         _ if scene.splats.is_some() => Moves::Flat,
@@ -326,7 +327,7 @@ fn lens(scene: &Scene, sensor: &crate::scene::Sensor) -> Lens {
     }
 }
 
-/// The image textures of a scene that a run changes, and where they lie.
+/// The paths of the image textures that a run optimises, each with the surfaces that it lies on.
 fn textures(scene: &Scene) -> Vec<(String, Vec<magnitude::Painted>)> {
     let tuned = |of: &&crate::scene::Array| of.tuning.is_some() && of.kind == Kind::Texture;
     let arrays = scene.arrays();
@@ -352,7 +353,7 @@ fn shows(scene: &Scene, is_run: bool) -> Vec<Show> {
     shows
 }
 
-/// The page, with what its script is told of the scene.
+/// The page's HTML, with what its script needs to know of the scene as JSON.
 fn html(setting: &Setting, choice: &Choice) -> String {
     let sensors: Vec<Value> = setting
         .scene

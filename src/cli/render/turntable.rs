@@ -21,7 +21,7 @@ use crate::output::run_folder::create;
 use crate::output::streams::print_line;
 use crate::scene::{Scene, Sensor};
 
-/// The frames and their paths.
+/// The folder of the frames, the index of the first frame's sensor, and the sensor that all are copies of.
 pub(super) struct Turntable {
     folder: PathBuf,
     first: usize,
@@ -119,7 +119,7 @@ impl Turntable {
         Ok(Outcome::Done)
     }
 
-    /// A hash key of all settings that the frames depend on.
+    /// A hash of program version, arithmetic, scene, seed, samples, films, camera poses and parameter files.
     fn mark(&self, args: &RenderArgs, scene: &Scene, device: &dyn Device) -> Result<String> {
         let mut mark = Fingerprint::default()
             .with(env!("CARGO_PKG_VERSION").as_bytes())
@@ -128,7 +128,9 @@ impl Turntable {
             .with(&args.seed.to_le_bytes())
             .with(format!("{:?}", args.spp).as_bytes());
         for sensor in &scene.sensors[self.first..] {
-            mark = mark.with(bytemuck::cast_slice(&sensor.to_world.to_cols_array()));
+            mark = mark
+                .with(bytemuck::cast_slice(&[sensor.width, sensor.height]))
+                .with(bytemuck::cast_slice(&sensor.to_world.to_cols_array()));
         }
         if let Some(folder) = &args.parameters {
             let entries = std::fs::read_dir(folder).with_context(|| format!("{}: cannot be read", folder.display()))?;

@@ -1,8 +1,8 @@
-//! Derivatives by cameras: a walk whose geometry, too, is of any number, its finite differences, and the closed form of
-//! `transport::field::ray_adjoint` in f64.
+//! Derivatives by cameras: a walk that is generic over the number in its geometry, too, its finite differences, and the
+//! closed form of `transport::field::ray_adjoint` in f64.
 //!
-//! Frozen, that is taken from the cameras as they stand, are the number of a ray's samples, the face of the cube that it
-//! enters by, the cell of the grid that each sample lies in, and the side of each kink: the rest of the walk is smooth.
+//! Frozen (taken from the unperturbed cameras) are the number of a ray's samples, the face by which it enters the cube,
+//! the cell of the grid that each sample lies in, and the side of each kink: the rest of the walk is smooth.
 
 use rayon::prelude::*;
 
@@ -26,20 +26,21 @@ use crate::transport::lookup::sh::{MAX_COEFFICIENTS, sh_values};
 use crate::transport::number::Number;
 use crate::transport::rays::view_adjoint::{Axes, angle, camera_axes, lens_at, seen_from, view_adjoint};
 
-/// Numbers of a view: its pose, then the two that all views share.
+/// Numbers of a view: the six of its pose, then two that all views share: the logarithm of a factor on focal lengths, and
+/// radial distortion.
 pub const NUMBERS: usize = SUMS;
 
-/// Newton's steps that find the point of the image plane again; the first doubles the digits of a difference.
+/// Newton steps that invert the lens for a perturbed camera; the correct digits double in each.
 const NEWTON: usize = 8;
 
-/// The largest step of differences: radians, units of a pose, and logarithms. Over longer ones rays through what is dense are
-/// no polynomials.
+/// The largest step of differences, in radians, units of a pose's shift, or logarithms. Over longer steps the radiance of
+/// rays through dense media is not polynomial, as the extrapolation assumes.
 const STEP: f64 = 1e-4;
 
-/// Two values of a ray that differ by less than this part of the larger one are the same, rounded differently.
+/// Two radiances of a ray that differ by less than this part of the larger one differ by rounding alone.
 const ROUNDING: f64 = 256.0 * f64::EPSILON;
 
-/// Rays as functions of their cameras.
+/// The radiances of an objective's rays as functions of the cameras' numbers.
 #[derive(Debug)]
 pub struct ViewsObjective<'a> {
     objective: &'a FieldObjective,
@@ -49,10 +50,10 @@ pub struct ViewsObjective<'a> {
     values: Vec<[f64; NUMBERS]>,
 }
 
-/// A ray at the cameras as they stand.
+/// A ray of the unperturbed camera.
 struct Base {
     rest: SensorRecord,
-    /// The point of the image plane, and where it is seen, in focal lengths.
+    /// The point on the image plane, and where the lens takes it on the film, in focal lengths.
     point: [f64; 2],
     seen: [f64; 2],
     line: Line<f64>,
@@ -117,7 +118,7 @@ impl<'a> ViewsObjective<'a> {
         let scene = &self.objective.scene;
         let rest = &base.rest;
         let coefficients = lens(rest, numbers[7]);
-        // What is seen at a longer focal length is nearer to the axis.
+        // At a longer focal length, a place on the film belongs to a direction nearer to the axis.
         let shrink = (lift::<N>(at[6]) - numbers[6]).exp();
         let target = base.seen.each(|x| lift::<N>(x) * shrink);
         let mut point = base.point.each(lift::<N>);
@@ -147,7 +148,7 @@ impl<'a> ViewsObjective<'a> {
         }
     }
 
-    /// A ray's radiance, seen by the camera of these numbers.
+    /// The radiance of the ray through the same place of the film, by the camera of these numbers.
     fn radiance<N: Number>(&self, base: &Base, cast: &CastRay, numbers: &[N; NUMBERS]) -> [N; 3] {
         let (scene, fields) = (&self.objective.scene, &self.objective.fields);
         let at = &self.values[cast.sensor as usize];
@@ -160,7 +161,7 @@ impl<'a> ViewsObjective<'a> {
                 continue;
             };
             let sigma = match scene.density_activation {
-                // Cut off or not is a decision.
+                // The ReLU's side is frozen: samples of negative density have been left out.
                 density::RELU => found.raw_sigma,
                 kind => density_activate(kind, found.raw_sigma),
             };
@@ -252,13 +253,13 @@ impl<'a> ViewsObjective<'a> {
         ))
     }
 
-    /// The radiance of a ray by a number `k` of its view, as any number type has it.
+    /// The radiance of a ray in any number type; `numbers` gets its view's numbers, and returns those to walk with.
     pub fn radiance_by<N: Number>(&self, cast: &CastRay, numbers: impl Fn(&[f64; NUMBERS]) -> [N; NUMBERS]) -> [N; 3] {
         let base = self.base(cast).expect("rays come from sensors of the scene");
         self.radiance(&base, cast, &numbers(&self.values[cast.sensor as usize]))
     }
 
-    /// Finite differences of F by a number of a view, or of all views, for all seeds at once.
+    /// Finite differences of F by number `k` of one view, or of all views if None, for all seeds at once.
     fn difference(&self, view: Option<u32>, k: usize, step: f64, seeds: &[u32]) -> Vec<f64> {
         let casts = self
             .objective
@@ -290,7 +291,7 @@ impl<'a> ViewsObjective<'a> {
         (0..seeds.len()).map(sum).collect()
     }
 
-    /// The gradient of a parameter, flat, from that of all views.
+    /// The flat gradient of a parameter, from the derivatives by all poses and by the two shared numbers.
     fn gradient_of(quantity: Quantity, (poses, shared): &(Vec<[f64; 6]>, [f64; 2])) -> Vec<f64> {
         match quantity {
             Quantity::Pose => poses.as_flattened().to_vec(),
@@ -299,7 +300,7 @@ impl<'a> ViewsObjective<'a> {
         }
     }
 
-    /// The derivative by an entry of a parameter, for all seeds at once.
+    /// The finite difference by an entry of a parameter, for all seeds at once.
     fn entry(&self, quantity: Quantity, flat: usize, step: Option<f64>, seeds: &[u32]) -> Difference {
         let step = step.unwrap_or(STEP);
         let fixed = match quantity {
@@ -314,7 +315,7 @@ impl<'a> ViewsObjective<'a> {
         }
     }
 
-    /// About `count` entries of a parameter of `len`: those of views that rays come from, and of one that none comes from.
+    /// About `count` of a parameter's `len` entries, of views that cast rays, and one of a view without rays.
     fn choose(&self, quantity: Quantity, len: usize, count: usize) -> Vec<Chosen> {
         let mut looked = vec![false; self.views.len()];
         self.objective
@@ -333,13 +334,11 @@ impl<'a> ViewsObjective<'a> {
             return vec![chosen(0, Place::Drawn)];
         }
         let met: Vec<usize> = (0..len).filter(|flat| looked[flat / 6]).collect();
-        // All six numbers of a view appear, and views from the first to the last.
-        let stride = (met.len() / count.max(1)).max(1);
-        let stride = if stride > 1 && stride.is_multiple_of(2) {
-            stride + 1
-        } else {
-            stride
-        };
+        // Views from the first to the last; a stride without a factor in common with six reaches all six numbers of a pose.
+        let mut stride = (met.len() / count.max(1)).max(1);
+        while stride.is_multiple_of(2) || stride.is_multiple_of(3) {
+            stride += 1;
+        }
         let unmet = (0..len).find(|flat| !looked[flat / 6]);
         let drawn = met.iter().step_by(stride).map(|&flat| chosen(flat, Place::Drawn));
         drawn.chain(unmet.map(|flat| chosen(flat, Place::Unmet))).collect()
@@ -417,7 +416,7 @@ impl CheckedViews {
     }
 }
 
-/// The difference of two values, zero where it is rounding alone: a gradient of zero has nothing to be compared with.
+/// The difference of two radiances; zero if it is rounding alone, so that a gradient of zero is not compared with noise.
 fn change(high: f64, low: f64) -> f64 {
     let change = high - low;
     if change.abs() <= ROUNDING * high.abs().max(low.abs()) {
@@ -427,12 +426,12 @@ fn change(high: f64, low: f64) -> f64 {
     }
 }
 
-/// What a lookup found.
+/// A sample of the walk: its place in the unit cube, raw values there, and cells of both grids.
 struct Found<N> {
     p: [N; 3],
     raw_sigma: N,
     raw_color: [N; 3],
-    /// Raw colours at the place where the sample is frozen.
+    /// Raw colours at the sample of the unperturbed ray.
     decided: [f64; 3],
     cells: [Cell<N>; 2],
 }
@@ -441,7 +440,7 @@ fn distance<N: Number>(scene: &SceneRecord, line: &Line<N>, cast: &CastRay, inde
     line.near + (N::lift(index as f32) + N::lift(cast.jitter)) * N::lift(scene.step_length)
 }
 
-/// A sample; None where its density is cut off.
+/// A sample; None if the unperturbed one has negative density under a ReLU.
 fn sample<N: Number>(
     scene: &SceneRecord,
     fields: &Fields<f64>,
@@ -493,7 +492,7 @@ fn sample<N: Number>(
     })
 }
 
-/// The colour of a raw one, on the side of each kink that `decided` lies on.
+/// The colour of a raw one, each kink being passed on the side of `decided`.
 fn frozen_color<N: Number>(scene: &SceneRecord, raw: N, decided: f64) -> N {
     match scene.color_activation {
         color::CLIP if decided < 0.0 => N::lift(0.0),
@@ -505,7 +504,7 @@ fn frozen_color<N: Number>(scene: &SceneRecord, raw: N, decided: f64) -> N {
     }
 }
 
-/// What lies behind the medium, in the cell of the map that the frozen ray meets.
+/// The background's radiance, looked up in the cell of the environment map around the unperturbed direction.
 fn behind<N: Number>(scene: &SceneRecord, emitter: &[f64], base: &Base, line: &Line<N>) -> [N; 3] {
     let scale = N::lift(scene.env_scale);
     match scene.background {
@@ -545,20 +544,20 @@ fn unit<N: Number>(v: [N; 3]) -> [N; 3] {
     v.each(|x| x / length)
 }
 
-/// A number of twice the digits of f32.
+/// Lifts `x` with twice the digits of f32: as the sum of two f32 numbers.
 fn lift<N: Number>(x: f64) -> N {
     let high = x as f32;
     N::lift(high) + N::lift((x - f64::from(high)) as f32)
 }
 
-/// The coefficients of a lens.
+/// The distortion coefficients of a lens, `radial` being added to the first.
 fn lens<N: Number>(rest: &SensorRecord, radial: N) -> [N; 8] {
     let mut coefficients = rest.distortion.each(N::lift);
     coefficients[0] += radial;
     coefficients
 }
 
-/// Axes times coefficients.
+/// The linear combination of the axes with coefficients `v`.
 fn combine<N: Number>(axes: &Axes<N>, v: [N; 3]) -> [N; 3] {
     [0, 1, 2].each(|r| axes[0][r] * v[0] + axes[1][r] * v[1] + axes[2][r] * v[2])
 }
@@ -570,7 +569,7 @@ fn turned_axes<N: Number>(rest: &SensorRecord, numbers: &[N; NUMBERS]) -> Axes<N
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]].each(|e| combine(&axes, turned(turn, e.each(N::lift))))
 }
 
-/// A vector, turned about another by its length: v + a ω × v + b ω × (ω × v).
+/// `v` rotated about the vector ω = `turn` by the angle |ω|: v + a ω × v + b ω × (ω × v).
 fn turned<N: Number>(turn: [N; 3], v: [N; 3]) -> [N; 3] {
     let square = dot(turn, turn);
     let (a, b) = if square.above(1e-2) {

@@ -13,7 +13,7 @@ pub(super) struct ClosedMesh {
     boxes: Vec<Node>,
 }
 
-/// A box around a run of triangles; halves of the run are the next node and the one at `second`, if there is any.
+/// A box around a run of triangles; the halves of the run are the next node and the one at `second`; a leaf has none.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     low: DVec3,
@@ -67,12 +67,12 @@ impl ClosedMesh {
         &self.triangles
     }
 
-    /// [`signed_volume`]
+    /// The [`signed_volume`] inside.
     pub(super) fn volume(&self) -> f64 {
         signed_volume(&self.triangles)
     }
 
-    /// Whether a point lies inside: whether the surface fills all directions around it (VanOosterom1983).
+    /// Whether a point lies inside: whether the triangles' signed solid angles sum to 4π, not 0 (VanOosterom1983).
     pub(super) fn holds(&self, p: DVec3) -> bool {
         let all = self.boxes[0];
         if p.cmplt(all.low).any() || p.cmpgt(all.high).any() {
@@ -82,7 +82,7 @@ impl ClosedMesh {
         angle.abs() > std::f64::consts::PI
     }
 
-    /// A place where two surfaces come nearer to each other than `gap`.
+    /// A place where two surfaces come nearer to each other than `gap`; None if there is none.
     pub(super) fn meets(&self, other: &Self, gap: f64) -> Option<DVec3> {
         let mut pairs = vec![(0, 0)];
         while let Some((i, j)) = pairs.pop() {
@@ -119,7 +119,7 @@ pub(super) fn signed_volume(triangles: &[[DVec3; 3]]) -> f64 {
     triangles.iter().map(cone).sum()
 }
 
-/// Sorts triangles into boxes, by the middle along the longest side.
+/// Builds the tree of boxes over the triangles, halving them at the median along the box's longest side.
 fn halve(triangles: &mut [[DVec3; 3]], first: usize, boxes: &mut Vec<Node>) {
     let (mut low, mut high) = (DVec3::INFINITY, DVec3::NEG_INFINITY);
     for p in triangles.as_flattened() {
@@ -149,7 +149,7 @@ fn halve(triangles: &mut [[DVec3; 3]], first: usize, boxes: &mut Vec<Node>) {
     halve(right, first + count / 2, boxes);
 }
 
-/// Half the solid angle that a triangle fills seen from `p`, signed by its side.
+/// Half the solid angle of a triangle seen from `p`, with the sign of the side that is seen.
 fn half_solid_angle(triangle: &[DVec3; 3], p: DVec3) -> f64 {
     let [a, b, c] = triangle.each(|v| v - p);
     let (x, y, z) = (a.length(), b.length(), c.length());
@@ -174,7 +174,7 @@ fn near(s: &[DVec3; 3], t: &[DVec3; 3], gap: f64) -> bool {
 fn pierces([p, q]: &[DVec3; 2], [a, b, c]: &[DVec3; 3]) -> bool {
     let (d, e, f) = (*q - *p, *b - *a, *c - *a);
     let h = d.cross(f);
-    // Zero where the segment lies along the plane: no comparison with infinity or with what is not a number holds.
+    // Zero where the segment is parallel to the plane: the quotients are then infinite or NaN, and the test below fails.
     let determinant = e.dot(h);
     let s = *p - *a;
     let u = s.dot(h) / determinant;
@@ -206,7 +206,7 @@ fn nearest_on_segment(p: DVec3, [a, b]: &[DVec3; 2]) -> DVec3 {
     *a + d * t.clamp(0.0, 1.0)
 }
 
-/// The distance between two segments: in their insides, where these pass each other, or from one of the four ends.
+/// The distance between two segments: between two inner points, or from one of the four ends.
 fn segment_distance(first: &[DVec3; 2], second: &[DVec3; 2]) -> f64 {
     let (d, e, r) = (first[1] - first[0], second[1] - second[0], first[0] - second[0]);
     let (dd, ee, de) = (d.length_squared(), e.length_squared(), d.dot(e));

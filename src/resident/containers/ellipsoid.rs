@@ -5,7 +5,7 @@ use glam::{DAffine3, DMat3, DVec3};
 use super::gap_at;
 use crate::each::EachEntry;
 
-/// Rounds of bisection and of Jacobi's method: both have converged long before.
+/// Iterations of bisection, and sweeps of Jacobi's method: both converge long before.
 const ROUNDS: usize = 200;
 const SWEEPS: usize = 16;
 
@@ -47,11 +47,12 @@ impl Ellipsoid {
         self.to_world.transform_point3(local)
     }
 
-    /// A length in the world in units of the smallest half axis, of which there is at least a millionth.
+    /// The gap at the centre in the space where this is the unit sphere: over the smallest half axis, whose inverse is the
+    /// largest singular value of the map to that space.
     fn local_gap(&self, gap: f64) -> f64 {
-        let extent = self.to_local.matrix3;
-        let stretch = [extent.x_axis, extent.y_axis, extent.z_axis].each(DVec3::length);
-        gap_at(self.to_world.translation, gap) * stretch.into_iter().fold(0.0, f64::max)
+        let m = self.to_local.matrix3;
+        let (squares, _) = eigen(m.transpose() * m);
+        gap_at(self.to_world.translation, gap) * squares.into_iter().fold(0.0, f64::max).sqrt()
     }
 
     /// Whether the surface comes nearer to a triangle than `gap`: whether distances of the triangle's points from the
@@ -74,8 +75,8 @@ impl Ellipsoid {
 
 /// The least and the largest distance from the origin of the points M u + c with |u| = 1.
 ///
-/// At both, MᵀM u + Mᵀc = λ u: in the axes of MᵀM, whose eigenvalues are μ, u = b / (λ − μ) with b = Mᵀc, and |u| = 1
-/// tells λ, which lies above all μ for the largest distance and below them for the least.
+/// At both, MᵀM u + Mᵀc = λ u: in the axes of MᵀM, whose eigenvalues are μ, u = b / (λ − μ) with b = Mᵀc. |u| = 1
+/// determines λ, which lies above all μ for the largest distance and below them for the least.
 fn distances(map: &DAffine3) -> [f64; 2] {
     let (m, c) = (map.matrix3, map.translation);
     let (eigenvalues, axes) = eigen(m.transpose() * m);
@@ -86,7 +87,7 @@ fn distances(map: &DAffine3) -> [f64; 2] {
         let b = sign * b;
         let top = mu.into_iter().fold(f64::NEG_INFINITY, f64::max);
         let at = |lambda: f64| DVec3::from_array([0, 1, 2].each(|a| over(b[a], lambda - mu[a])));
-        // At least a rounding apart: at `top` itself a small part of b would be divided by zero.
+        // `high` is at least a rounding above `top`, at which a small component of b would be divided by zero.
         let (mut low, mut high) = (top, top + b.length().max(top.abs() * f64::EPSILON));
         for _ in 0..ROUNDS {
             let middle = 0.5 * (low + high);
@@ -97,7 +98,7 @@ fn distances(map: &DAffine3) -> [f64; 2] {
             }) = middle;
         }
         let mut u = at(high);
-        // Where b has nothing along the longest axis, the rest of u lies along it.
+        // Where b is zero along the axis of the largest μ, the rest of u lies along it.
         let rest = (1.0 - u.length_squared()).max(0.0).sqrt();
         let longest = (1..3).fold(0, |best, a| if mu[a] > mu[best] { a } else { best });
         u[longest] += if u[longest] < 0.0 { -rest } else { rest };
@@ -106,7 +107,7 @@ fn distances(map: &DAffine3) -> [f64; 2] {
     [extreme(-1.0), extreme(1.0)]
 }
 
-/// A quotient that is zero where its numerator is.
+/// a / b, and 0 where a is 0, even over 0.
 fn over(a: f64, b: f64) -> f64 {
     if a == 0.0 { 0.0 } else { a / b }
 }

@@ -1,7 +1,8 @@
-//! The shapes that bound media: whether they nest or lie apart, and whether what stands in them says so.
+//! The shapes that bound media: whether they nest or lie apart, and whether shapes and sensors inside name the medium
+//! around them.
 //!
-//! A walk changes its medium where it passes a surface and never asks again where it is: boundaries that cut each
-//! other, and a sensor that does not name the medium around it, would give wrong images without a sign.
+//! A walk changes its medium where it passes a surface, and never checks which medium it is in: boundaries that cut each
+//! other, and a sensor that does not name the medium around it, would silently give wrong images.
 
 mod closed_mesh;
 mod ellipsoid;
@@ -17,8 +18,8 @@ use crate::each::EachEntry;
 use crate::io::{IoError, Result};
 use crate::scene::{AreaForm, Bsdf, Geometry, Scene, Sensor, SensorKind, Surface};
 
-/// Boundaries nearer than this, in units of the larger of 1 and their coordinates, are met at once: a walk that leaves
-/// one is moved over the other.
+/// Boundaries nearer than this, in units of the larger of 1 and their coordinates, count as touching: the offset of a walk
+/// that leaves one may carry it across the other.
 const GAP: f64 = 3e-5;
 
 /// Whether closed triangles face outwards.
@@ -32,8 +33,8 @@ pub(super) fn face_outwards(triangles: &[Triangle]) -> bool {
 pub(super) struct Container {
     name: String,
     boundary: Boundary,
-    /// Whether light passes it as if it were not there. Else it may touch others, and its own `exterior` is taken as it
-    /// stands: it is met as a surface, whose two sides say which media they lie in.
+    /// Whether light passes straight through it (`null`). Else it may touch others, and its own `exterior` is not checked:
+    /// a path hits it as a surface, whose two sides say which media they lie in.
     is_open: bool,
     /// Indices of the media on the inner and the outer side.
     inner: Option<usize>,
@@ -49,8 +50,8 @@ enum Boundary {
 }
 
 impl Container {
-    /// The container that a surface is, if it is one; `triangles` are those of its mesh in the world, and `is_closed` says
-    /// whether that is closed and faces outwards.
+    /// The container of a surface; None if the surface bounds no medium or is not closed. `triangles` are those of its mesh
+    /// in the world, and `is_closed` says whether that is closed and faces outwards.
     ///
     /// # Errors
     /// Its mesh is inside out.
@@ -120,7 +121,7 @@ impl Container {
         }
     }
 
-    /// Where the boundaries of two containers meet, about.
+    /// A place near which the boundaries of two containers meet; None if they lie apart.
     fn meets(&self, other: &Self) -> Option<DVec3> {
         match (&self.boundary, &other.boundary) {
             (Boundary::ClosedMesh(a), Boundary::ClosedMesh(b)) => a.meets(b, GAP),
@@ -135,8 +136,7 @@ impl Container {
 /// Checks all containers of a scene with each other and with its sensors.
 ///
 /// # Errors
-/// Two boundaries touch or cut each other, or the media that stand around a container or a sensor are not those that it
-/// names.
+/// Two boundaries touch or cut each other, or the medium around a container or a sensor is not the one that it names.
 pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
     let open = || containers.iter().filter(|container| container.is_open);
     for (i, container) in open().enumerate() {
@@ -146,7 +146,7 @@ pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
             }
         }
     }
-    // Of what a shell cuts it cannot be said on which side of that it lies.
+    // A container that a shell, a container with a BSDF, cuts lies on both of its sides: its surroundings are not checked.
     let is_whole = |container: &&Container| {
         let mut shells = containers.iter().filter(|shell| !shell.is_open);
         !shells.any(|shell| container.meets(shell).is_some())
@@ -162,7 +162,7 @@ pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
             return refuse(&scene.path, misplaced(scene, container, holder, expected));
         }
     }
-    // Where there are shells alone, a sensor's medium is taken as it stands, as theirs are.
+    // If all containers are shells, neither their media nor those of sensors are checked.
     for sensor in scene.sensors.iter().filter(|_| open().next().is_some()) {
         let Some(place) = stands_at(sensor) else { continue };
         let holder = innermost(containers, place, None);
@@ -186,10 +186,10 @@ pub(super) fn check(scene: &Scene, containers: &[Container]) -> Result<()> {
     Ok(())
 }
 
-/// By how much a sensor on a surface stands before it, in units of the larger of 1 and its coordinates.
+/// Distance in front of a surface at which a sensor on it is looked for, in units of the larger of 1 and its coordinates.
 const BEFORE: f64 = 1e-4;
 
-/// Where the rays of a sensor begin; None if they begin outside of everything.
+/// A place where rays of a sensor begin; None if they begin outside of the scene.
 fn stands_at(sensor: &Sensor) -> Option<DVec3> {
     let area = match sensor.kind {
         SensorKind::Distant { .. } => return None,
@@ -206,7 +206,7 @@ fn stands_at(sensor: &Sensor) -> Option<DVec3> {
     Some(at + outwards * gap_at(at, BEFORE))
 }
 
-/// The smallest container around a point, except one.
+/// The smallest container around a point, other than `but`.
 fn innermost<'a>(containers: &'a [Container], p: DVec3, but: Option<&Container>) -> Option<&'a Container> {
     let others = containers
         .iter()
@@ -216,8 +216,8 @@ fn innermost<'a>(containers: &'a [Container], p: DVec3, but: Option<&Container>)
         .min_by(|a, b| a.volume().total_cmp(&b.volume()))
 }
 
-/// What lies around everything: what the first of the outermost says among those that light passes; not known if there is
-/// none.
+/// The medium around everything: the outer medium of the first outermost container that light passes straight through; not
+/// known if there is no such container.
 struct Around {
     medium: Option<Option<usize>>,
 }
@@ -232,7 +232,7 @@ impl Around {
         }
     }
 
-    /// The medium in a container, outside of those in it, if it is known.
+    /// The medium in a container, outside of those nested in it, or around everything; None if it is not known.
     fn medium(&self, holder: Option<&Container>) -> Option<Option<usize>> {
         holder.map_or(self.medium, |container| Some(container.inner))
     }
@@ -320,7 +320,7 @@ fn double(map: &Affine3A) -> DAffine3 {
     }
 }
 
-/// The gap between boundaries at a place.
+/// The length of a `gap` that is given in units of the larger of 1 and the coordinates of `p`.
 fn gap_at(p: DVec3, gap: f64) -> f64 {
     gap * p.abs().max_element().max(1.0)
 }

@@ -90,7 +90,7 @@ impl Numbers {
         (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 
-    /// In a cube of edges 2 `scale` around (3, -2, 5), so that nothing is at the origin by chance.
+    /// A point in a cube of edges 2 `scale` around (3, -2, 5), so that nothing is at the origin by chance.
     fn point(&mut self, scale: f64) -> DVec3 {
         DVec3::new(3.0, -2.0, 5.0) + scale * DVec3::new(self.next(), self.next(), self.next())
     }
@@ -118,7 +118,7 @@ fn on(segment: &[DVec3; 2], t: f64) -> DVec3 {
     segment[0] + (segment[1] - segment[0]) * t
 }
 
-/// Squares of distances are convex, so that thirds find the least one whatever the place.
+/// Squared distances are convex, so that a ternary search finds the least one.
 #[test]
 fn the_nearest_point_of_a_triangle_is_the_nearest() {
     let mut numbers = Numbers(1);
@@ -136,7 +136,7 @@ fn the_nearest_point_of_a_triangle_is_the_nearest() {
             (to(q).sqrt() - expected).abs() < 1e-6 * (1.0 + expected),
             "{triangle:?} {p}: {q}"
         );
-        // It is a point of the triangle: the three triangles that it makes with the sides fill it.
+        // It lies in the triangle: the areas of the three triangles that it makes with the sides sum to the triangle's.
         let area = |a: DVec3, b: DVec3, c: DVec3| (b - a).cross(c - a).length();
         let parts = area(a, b, q) + area(b, c, q) + area(c, a, q);
         assert!(
@@ -182,7 +182,7 @@ fn segments_are_as_far_apart_as_their_nearest_points() {
     assert!(inside > 100, "{inside} pass each other");
 }
 
-/// Two triangles that stand in each other's way in one manner alone, on both sides of the gap.
+/// Pairs of triangles that come near each other in one manner alone, at distances to both sides of the gap.
 #[test]
 fn triangles_are_near_up_to_the_gap() {
     let v = DVec3::new;
@@ -215,7 +215,7 @@ fn triangles_are_near_up_to_the_gap() {
     assert!(near(&floor, &chain, 0.0) && near(&chain, &floor, 0.0));
 }
 
-/// Each side of what a segment can miss: the plane, its ends, and the three sides of the triangle.
+/// Segments that end before the plane or pass beside one of the triangle's three sides, and others that just pierce it.
 #[test]
 fn segments_pierce_the_inside_only() {
     let v = DVec3::new;
@@ -321,7 +321,7 @@ fn volumes_and_insides_of_meshes_are_known() {
     assert!(counts.iter().all(|n| *n > 80), "{counts:?}");
 }
 
-/// What holds of the tree at every node, whatever the triangles.
+/// The properties of every node of the tree, for any triangles.
 #[test]
 fn boxes_are_tight_and_halves_lie_side_by_side() {
     let mut numbers = Numbers(5);
@@ -368,8 +368,8 @@ fn boxes_are_tight_and_halves_lie_side_by_side() {
     }
 }
 
-/// A probe at every triangle of a large surface, just near enough and just too far, from either side: every leaf is
-/// found, and where they meet is told to within a triangle.
+/// A probe at every triangle of a large surface, just near enough and just too far, tested in both orders: every leaf is
+/// found, and the place where they meet is told to within a triangle.
 #[test]
 fn every_triangle_of_a_large_surface_is_found() {
     let large = ball(10, 2.0, DVec3::new(1.0, 2.0, 3.0));
@@ -425,7 +425,7 @@ fn the_gap_grows_with_coordinates() {
     }
 }
 
-/// Of a box on both sides of the origin the farther side counts.
+/// For a box that reaches to both sides of the origin, the coordinates of its farther side count.
 #[test]
 fn the_gap_is_that_of_the_farthest_corner() {
     let beam = |y: f64| {
@@ -469,7 +469,7 @@ fn a_cube_has_its_six_faces() {
     }
 }
 
-/// All ways to begin a triangle with another corner.
+/// The three cyclic orders of a triangle's corners.
 fn turns([a, b, c]: [DVec3; 3]) -> [[DVec3; 3]; 3] {
     [[a, b, c], [b, c, a], [c, a, b]]
 }
@@ -499,7 +499,7 @@ fn every_edge_counts() {
     }
 }
 
-/// Parallel segments in the plane of a triangle, and one of unit determinant, which passes through.
+/// Segments parallel to the plane of a triangle, in it or not, and one of unit determinant, which passes through.
 #[test]
 fn segments_along_the_plane_do_not_pass_through() {
     let v = DVec3::new;

@@ -61,8 +61,8 @@ fn measures_of_an_ellipsoid_are_known() {
     }
 }
 
-/// Spheres at known distances, a tenth of the gap to either side of where they begin to meet. The gap is that of the
-/// larger of 1 and the middle's coordinates, of which the larger counts.
+/// Spheres at known distances, on both sides of where they begin to meet. The gap is relative to the larger of 1 and the
+/// centre's coordinates, and of the two spheres' gaps the larger counts.
 #[test]
 fn spheres_meet_where_they_do() {
     let direction = DVec3::new(2.0, -1.0, 2.0) / 3.0;
@@ -167,7 +167,7 @@ fn triangles_meet_spheres_where_they_do() {
     }
 }
 
-/// Along the smallest half axis a gap in the world is the most in the ellipsoid's own units.
+/// A gap in the world is largest in the ellipsoid's own space along the smallest half axis.
 #[test]
 fn a_gap_is_measured_along_the_smallest_half_axis() {
     for half_axes in [
@@ -175,16 +175,15 @@ fn a_gap_is_measured_along_the_smallest_half_axis() {
         DVec3::new(0.5, 4.0, 2.0),
         DVec3::new(2.0, 0.5, 4.0),
     ] {
-        let upright = Ellipsoid::new(DAffine3::from_scale(half_axes));
-        assert!(
-            (upright.local_gap(GAP) - 2.0 * GAP).abs() < 1e-12,
-            "{}",
-            upright.local_gap(GAP)
-        );
+        let turn = DAffine3::from_quat(DQuat::from_axis_angle(DVec3::new(0.36, 0.48, 0.8), 1.1));
+        for turn in [DAffine3::IDENTITY, turn] {
+            let found = Ellipsoid::new(turn * DAffine3::from_scale(half_axes)).local_gap(GAP);
+            assert!((found - 2.0 * GAP).abs() < 1e-12, "{found}");
+        }
     }
 }
 
-/// Sums and products of eigenvalues are traces and determinants; each column is turned into itself.
+/// The eigenvalues are those that the matrix was made of, and each column is a unit eigenvector.
 #[test]
 fn eigenvalues_and_axes_solve_their_equation() {
     let turn = glam::DMat3::from_quat(DQuat::from_axis_angle(DVec3::new(0.36, 0.48, 0.8), 1.1));
@@ -209,7 +208,7 @@ fn eigenvalues_and_axes_solve_their_equation() {
     }
 }
 
-/// Centres that lie apart by less than rounding tells: distances are the least and the largest half axis.
+/// Centres apart by less than rounding: the distances are the least and the largest half axis.
 #[test]
 fn distances_from_nearly_the_centre_are_half_axes() {
     for offset in [0.0, 1e-300, 1e-30, 1e-18, 1e-16] {
