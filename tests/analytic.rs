@@ -1,4 +1,4 @@
-//! Scenes whose images and gradients can be written down, by hand or in closed form.
+//! Radiance fields whose images and gradients have a closed form, or are worked out by hand, beside those of the program.
 
 mod small;
 
@@ -48,7 +48,7 @@ fn fill_slot(setup: &mut Setup, slot: usize, values: &[f32]) {
 }
 
 /// With density s everywhere each of the n samples of a ray has α = 1 - exp(-s h), so that T = exp(-s n h) exactly, and
-/// L = c (1 - T) + b T by the geometric series. n is within one of length / h.
+/// L = c (1 - T) + b T by the geometric series: both to 1e-6. n is within one of length / h.
 #[test]
 fn a_homogeneous_box_has_the_closed_form() {
     let (density, color, behind) = (0.8f32, [0.2f32, 0.5, 0.9], [0.7f32, 0.1, 0.3]);
@@ -249,7 +249,7 @@ fn an_envmap_alone_is_seen_along_the_rays() {
     }
 }
 
-/// Where the medium is empty, and where there is nothing behind it, pixels are exactly the background.
+/// A medium of density zero leaves every pixel exactly its background, constant or black, with a transmittance of 1.
 #[test]
 fn empty_media_are_transparent() {
     for behind in [Behind::Nothing, Behind::Constant] {

@@ -1,9 +1,9 @@
-//! Who may use whom (docs/architecture.md): reads the paths that the sources name and holds them to the rules.
+//! Dependencies between modules (docs/architecture.md): every `crate::` path in the sources must be one that the rules allow.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each module and what it may use of the others: a module, or a part of one.
+/// Each module of `src` with the other modules, or items of them, that it may use.
 const RULES: &[(&str, &[&str])] = &[
     ("each", &[]),
     ("params", &[]),
@@ -41,10 +41,10 @@ const RULES: &[(&str, &[&str])] = &[
             "params",
             "resident",
             "scene",
-            // Which pixels a batch has and which random numbers a pass: scalars, not light.
+            // The pixels of a batch and the random key of a pass: scalars, not light.
             "transport::rays::pixel::PixelTable",
             "transport::rays::random",
-            // Which splats are transparent: they are taken out.
+            // The least weight of a splat: one whose opacity is below is transparent and removed.
             "transport::splats::blend::MIN_WEIGHT",
         ],
     ),
@@ -68,10 +68,10 @@ const RULES: &[(&str, &[&str])] = &[
             "io",
             "kernels::optimizer",
             "params",
-            // Cameras as a run has refined them.
+            // Records of cameras, for writing those that a run has refined.
             "resident::layout",
             "resident::solid",
-            // Meshes as a run has displaced them.
+            // Vertices of meshes, for writing those that a run has displaced.
             "resident::vertices",
             "scene",
         ],
@@ -93,7 +93,7 @@ const RULES: &[(&str, &[&str])] = &[
             "report::page",
             "resident",
             "scene",
-            // Cameras, and which random numbers a look draws.
+            // Rays of cameras, and the random key of a look.
             "transport::rays",
         ],
     ),
@@ -118,7 +118,7 @@ const RULES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What no file outside these folders may name.
+/// Crates that files outside these folders may not name (but `main.rs` may name clap).
 const CONFINED: &[(&str, &str)] = &[("wgpu", "device/gpu"), ("clap", "cli"), ("mpi", "cluster")];
 
 fn root() -> PathBuf {
@@ -150,7 +150,7 @@ fn files(folder: &Path, extension: &str) -> Vec<String> {
     found
 }
 
-/// The code of a file: no comments, and nothing from its unit tests on, which stand at a file's end.
+/// The code of a file without comments and without its unit tests, which stand at a file's end.
 fn code(text: &str) -> String {
     let lines = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
     lines
@@ -190,7 +190,7 @@ fn expand(text: &str) -> (Vec<String>, usize) {
     (paths, at + 1)
 }
 
-/// What a file breaks. `file` is relative to `src`.
+/// The rules that a file breaks, a message each. `file` is relative to `src`.
 fn violations(file: &str, text: &str) -> Vec<String> {
     let code = code(text);
     let mut broken = Vec::new();
@@ -280,8 +280,8 @@ fn knows(code: &str, kind: &str) -> bool {
     crate_paths(code).iter().any(names)
 }
 
-/// The rooms of `transport/`, each with those that it may name: the pieces from the simplest to the scene, then the kinds of
-/// transport, which stand beside each other.
+/// The folders ("rooms") of `transport/`, each with the others that its files may name: from the simplest to the scene, then the
+/// kinds of transport, which may not name each other.
 const ROOMS: [(&str, &[&str]); 8] = [
     ("number", &[]),
     ("rays", &["number"]),

@@ -33,7 +33,7 @@ fn diffuse(name: &str) -> String {
     format!(r#"{{"type": "diffuse", "reflectance": {{"type": "mesh_attribute", "name": "{name}"}}}}"#)
 }
 
-/// What the mesh does not have, or has in another shape, is told with what it has.
+/// An attribute that the mesh lacks, of another shape, or out of range, is refused with a message that says what the mesh has.
 #[test]
 fn attributes_that_do_not_fit_are_refused() {
     let refused = |bsdf: &str| parse(&text(Path::new(SHEET), bsdf)).expect_err(bsdf);
@@ -62,7 +62,7 @@ fn attributes_that_do_not_fit_are_refused() {
     let expected =
         "bright.ply: value 1, channel 1, of `sheet.vertex_color` is 200; a reflectance must lie between 0 and 1";
     assert!(message.contains(expected), "{message}");
-    // A quadrangle becomes two triangles, which no value of a face belongs to.
+    // A quadrangle is split into two triangles, to neither of which the value of its face belongs.
     let quad = "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\nelement face 1\n\
                 property list uchar int vertex_indices\nproperty float tint_0\nend_header\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3 0.5\n";
     std::fs::write(at("quad.ply"), quad).expect("writable");
@@ -74,7 +74,7 @@ fn attributes_that_do_not_fit_are_refused() {
     );
 }
 
-/// A picture by these parameters.
+/// A picture of the scene, by the parameters in the folder `from` if one is given, and the device that rendered it.
 fn picture(scene: &Scene, from: Option<&Path>) -> (Cpu, Vec<[f32; 4]>) {
     let (resident, mut params) = Resident::new(scene).expect("it is sound");
     for parameter in &mut params.parameters {
@@ -100,7 +100,7 @@ fn picture(scene: &Scene, from: Option<&Path>) -> (Cpu, Vec<[f32; 4]>) {
     (device, picture)
 }
 
-/// A run's folder gives the picture back, as values beside the old mesh and as a mesh in its place.
+/// A run's folder gives the same picture bit for bit: its values beside the old mesh, and its mesh in place of the old one.
 #[test]
 fn values_are_written_so_that_they_are_read_again() {
     let scene = parse(&text(Path::new(SHEET), &diffuse("vertex_color"))).unwrap_or_else(|m| panic!("{m}"));
@@ -127,7 +127,7 @@ fn values_are_written_so_that_they_are_read_again() {
     assert_eq!(picture(&again, None).1, after, "from the mesh");
 }
 
-/// Shapes that share a BSDF show their own values; an instance shows those of its group's.
+/// Shapes that share a BSDF show their own attributes; an instance shows those of the mesh in its group.
 #[test]
 fn each_shape_shows_its_own_values() {
     let shared = |second: &str| {

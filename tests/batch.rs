@@ -1,4 +1,4 @@
-//! Rays that are followed together meet what they meet one by one, to the bit, at every vector level.
+//! Rays intersected together (SIMD) have the same hits and occlusions as one by one, to the bit, at every vector level.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -17,10 +17,10 @@ mod small;
 use small::draw;
 use small::worlds::mesh;
 
-/// Rays that are followed together, and such numbers that fill no whole vectors.
+/// Numbers of rays in a batch; some of them fill no whole number of vectors.
 const COUNTS: [usize; 6] = [256, 1, 15, 16, 17, 100];
 
-/// Both searches as they are compiled for a level.
+/// Both searches, for the nearest hit and for occlusion, as compiled for a vector level.
 struct Level {
     name: &'static str,
     nearest: fn(&SceneView, &Rays, usize, &mut Hits),
@@ -117,12 +117,12 @@ fn meshes() -> Vec<String> {
     ]
 }
 
-/// The worlds, by name: without and with a BVH, with few and with many shapes beside meshes.
+/// The worlds, by name: without and with a BVH, with few and with many shapes beside meshes, and with grids of distances.
 fn worlds() -> Vec<(&'static str, Vec<String>)> {
     let rock = r#""rock": {"type": "sdfgrid", "filename": "rock.vol",
         "to_world": [{"translate": [-0.5, -0.5, -0.5]}, {"scale": 1.8}, {"rotate": {"axis": [1, 2, 3], "angle": 40}}]}"#;
     let rock = || vec![rock.to_string()];
-    // One that rays can point away from, as in a corner.
+    // A world whose shapes stand in one corner of space, so that many rays point away from it.
     let corner = vec![
         r#""ball": {"type": "sphere", "center": [1, 1, 1], "radius": 0.5}"#.to_string(),
         r#""floor": {"type": "rectangle", "to_world": [{"translate": [0.5, 0.5, 0.25]}]}"#.to_string(),
@@ -164,7 +164,7 @@ fn resident(objects: &[String]) -> Resident {
     Resident::new(&scene).unwrap_or_else(|e| panic!("{e}")).0
 }
 
-/// Some ray: from anywhere, or from a surface; among them those along axes and those that end.
+/// Ray number `index`: from anywhere, or from a surface; some are parallel to an axis or a plane of axes, a quarter have an end.
 fn ray(scene: &SceneView, seed: u64, index: usize) -> ([f32; 3], [f32; 3], f32) {
     let mut origin = [0, 1, 2].map(|k| 2.5 * number(seed, index, k));
     let mut direction = [3, 4, 5].map(|k| number(seed, index, k));
@@ -193,7 +193,7 @@ fn ray(scene: &SceneView, seed: u64, index: usize) -> ([f32; 3], [f32; 3], f32) 
     (origin, direction, far)
 }
 
-/// All bits of a hit.
+/// All numbers of a hit as bits.
 fn bits(hit: &Hit) -> Vec<u32> {
     let (point, pair) = (&hit.point, [hit.t, hit.clearance]);
     let numbers: [&[f32]; 6] = [&pair, &point.uv, &point.weights, &point.p, &hit.normal, &hit.shading];
@@ -212,7 +212,7 @@ fn rays_together_meet_what_they_meet_alone() {
         for (seed, count) in (100..).zip(COUNTS.repeat(10)) {
             let mut rays = Rays::default();
             rays.resize(count);
-            // What fills the last vector is no ray.
+            // The lanes of the last vector that have no ray hold NaN.
             for i in 0..count.next_multiple_of(LANES) {
                 rays.put(i, [f32::NAN; 3], [0.0; 3], f32::INFINITY);
             }
@@ -273,7 +273,7 @@ fn surface_rays(scene: &SceneView, seed: u64) -> Rays {
     rays
 }
 
-/// The same rays, half as long again as to what they meet, or 1.
+/// The same rays, ended at 1.5 times the distance of their hit, or at 1 where they meet nothing.
 fn ending(scene: &SceneView, rays: &Rays) -> Rays {
     let mut ending = rays.clone();
     for i in 0..COUNTS[0] {
@@ -294,7 +294,7 @@ fn nanoseconds(batches: &[Rays], mut run: impl FnMut(&Rays)) -> f64 {
     (0..9).map(once).fold(f64::INFINITY, f64::min)
 }
 
-/// Prints the processor time of rays from surface to surface, alone and together, and of shadow rays.
+/// Prints the processor time of rays from surface to surface, one by one and in batches, and of shadow rays.
 #[cfg(target_os = "linux")]
 #[test]
 #[ignore = "a measurement: cargo test --release --test batch -- --ignored --nocapture"]

@@ -1,5 +1,5 @@
-//! Runs and renders of several ranks of an MPI job, each a process of its own on this machine: their files are those of
-//! one process, byte by byte, and what goes wrong at one rank ends the job with a sentence.
+//! Runs and renders of several ranks of an MPI job, each a process of its own on this machine: their files are those of one
+//! process, byte by byte, and a failure of one rank ends the job with a message.
 
 #![cfg(feature = "mpi")]
 
@@ -92,7 +92,7 @@ fn timeless(lines: &[u8]) -> Vec<u8> {
     text.lines().map(line).collect::<String>().into_bytes()
 }
 
-/// Compares and names the files that differ.
+/// Both folders have the same files with the same bytes; names those that differ.
 fn hold(expected: &BTreeMap<PathBuf, Vec<u8>>, found: &BTreeMap<PathBuf, Vec<u8>>, what: &str) {
     assert!(
         expected.keys().eq(found.keys()),
@@ -108,7 +108,7 @@ fn hold(expected: &BTreeMap<PathBuf, Vec<u8>>, found: &BTreeMap<PathBuf, Vec<u8>
     assert!(differ.is_empty(), "{what}: {differ:?} differ");
 }
 
-/// A scene, how it is made small, and the iterations of its runs.
+/// A scene, the changes that make it small, and the iterations of its runs.
 struct Subject {
     scene: &'static str,
     changes: &'static [&'static str],
@@ -157,7 +157,7 @@ const PICTURES: Subject = Subject {
     ..SPLATS
 };
 
-/// Light through heights onto a film, whose pixels ranks cannot have equal parts of.
+/// Light through heights onto a film whose number of pixels the ranks do not divide.
 const CAUSTIC: Subject = Subject {
     scene: "caustic.json",
     changes: &[
@@ -185,7 +185,7 @@ const BENT_LIGHT: Subject = Subject {
     iterations: 3,
 };
 
-/// A field with cameras, focal length and lens that are not known, and a radiance behind it.
+/// A field in a run that also finds the cameras' poses, focal length and lens, and the radiance of the background.
 const CAMERAS: Subject = Subject {
     changes: &[
         "optimize.references.spp=1",
@@ -213,8 +213,7 @@ impl Subject {
         succeed(command.args(more))
     }
 
-    /// One rank of two threads, and more ranks of one and two, have the same files; a run that is resumed by another
-    /// number of ranks, too.
+    /// One rank of two threads, and two to four ranks of one or two threads, leave the same files.
     fn hold_bits(&self) {
         let root = tempfile::tempdir().expect("a temporary folder");
         let at = |name: &str| root.path().join(name);
@@ -269,7 +268,8 @@ fn light_has_the_same_bits_for_any_number_of_ranks() {
     BENT_LIGHT.hold_bits();
 }
 
-/// A run is stopped at a rank and goes on with others; the schedule is that of the whole run from the beginning.
+/// A run that is stopped halfway and resumed with another number of ranks leaves the files of one rank that was stopped there,
+/// too.
 #[test]
 fn a_run_goes_on_with_another_number_of_ranks() {
     for subject in [SMOKE, FIELD, CAMERAS] {
@@ -284,12 +284,12 @@ fn a_run_goes_on_with_another_number_of_ranks() {
     }
 }
 
-/// Rank 0 keeps the moments of its part of the grids, which here is at most that of two ranks of those that there are and a
-/// layer of bricks, and nothing of the others'.
+/// Rank 0 keeps the moments of its part of the grids alone: here at most twice its equal share of both moments, each with a layer
+/// of bricks.
 #[test]
 fn moments_of_a_field_are_kept_in_parts() {
     let root = tempfile::tempdir().expect("a temporary folder");
-    // Of 48³ texels with a density and twelve coefficients, after both stages.
+    // Bytes of the values of 48³ texels, with a density and twelve coefficients each.
     let array = 4 * 13 * 48u64.pow(3);
     let memory = |count: usize| {
         let folder = root.path().join(count.to_string());
@@ -316,7 +316,7 @@ fn moments_of_a_field_are_kept_in_parts() {
     }
 }
 
-/// Whether there is a GPU, or a program that acts as one.
+/// Whether there is a GPU adapter, of hardware or software.
 fn has_gpu() -> bool {
     let found = !prbopt::device::select::list().is_empty();
     let required = std::env::var_os("PRBOPT_REQUIRE_GPU").is_some_and(|v| v == "1");
@@ -353,7 +353,7 @@ fn sums_in_whole_numbers_have_the_same_bits_for_any_number_of_gpus() {
     }
 }
 
-/// Sums in floats are rounded otherwise.
+/// Sums in floats are rounded in another order: losses agree to 1e-4.
 #[test]
 fn sums_in_floats_agree_for_any_number_of_gpus() {
     if !has_gpu() {
@@ -374,7 +374,7 @@ fn sums_in_floats_agree_for_any_number_of_gpus() {
     }
 }
 
-/// Messages of a few hundred bytes carry what one message carries.
+/// Messages of at most 100 000 bytes carry the same as whole ones.
 #[test]
 fn large_messages_go_in_pieces() {
     let root = tempfile::tempdir().expect("a temporary folder");
@@ -399,7 +399,7 @@ fn rendered(name: &str, count: usize, more: &[&str]) -> BTreeMap<PathBuf, Vec<u8
     files
 }
 
-/// A scene in which light can be traced among surfaces.
+/// A scene of surfaces that the integrator `ptracer` can render.
 const TRACED: &str = "../tests/data/peer/scenes/painted_lamp.json";
 
 #[test]
@@ -438,7 +438,7 @@ fn renders_have_the_same_bits_for_any_number_of_ranks() {
     }
 }
 
-/// Two ranks that were started with different words.
+/// Two ranks that were started with different arguments.
 fn two(first: &[&str], second: &[&str]) -> Command {
     let mut command = ranks(1, 1);
     command
@@ -472,7 +472,7 @@ fn ranks_that_differ_are_refused() {
     assert!(!Path::new(&out).exists());
 }
 
-/// The same words, but a folder of each rank's own that holds another scene: as on machines without a common disk.
+/// The same arguments, but each rank in a folder of its own with another scene: as on machines without a common disk.
 #[test]
 fn ranks_that_read_other_data_are_refused() {
     let root = tempfile::tempdir().expect("a temporary folder");
@@ -544,7 +544,7 @@ fn a_panic_of_a_rank_ends_the_job_with_a_sentence() {
     }
 }
 
-/// The processes of the program below another one.
+/// The child processes of a process, by id.
 fn children(of: u32) -> Vec<u32> {
     let all = fs::read_dir("/proc").expect("Linux").flatten();
     let stat = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("stat")).ok();
@@ -559,7 +559,7 @@ fn children(of: u32) -> Vec<u32> {
     found
 }
 
-/// Starts a run of two ranks that would take for ever, and waits for its first lines of figures.
+/// Starts a run of two ranks that would take for ever, and waits for its first checkpoint.
 fn endless(folder: &Path) -> std::process::Child {
     let mut command = ranks(2, 1);
     command
@@ -615,7 +615,7 @@ fn rank_0_takes_the_signal_to_stop() {
     let root = tempfile::tempdir().expect("a temporary folder");
     let folder = root.path().join("run");
     let child = endless(&folder);
-    // As by a starter that hands signals to all ranks.
+    // As a launcher does that hands signals to all ranks.
     for rank in children(child.id()).into_iter().rev() {
         signal(rank, "-INT");
     }

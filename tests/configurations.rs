@@ -1,6 +1,6 @@
-//! The configurations of Mitsuba's own tests of derivatives whose derivative is continuous, with pictures of our own, and of
-//! one that has silhouettes the part of the picture without them: the derivative by path replay beside differences of images
-//! that are drawn anew, both in f64.
+//! The configurations of Mitsuba's own tests of derivatives that have no silhouettes, with other pictures, and of one with
+//! silhouettes a part of the image without them: derivatives by path replay against differences of images whose sampling is not
+//! frozen, both in f64.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use prbopt::gradcheck::{Options, Setup};
 use prbopt::io::{Image, image};
 use prbopt::scene;
 
-/// Pixels of a pass, drawn from all of them, and passes.
+/// Pixels of a pass, drawn at random from the film, and number of passes.
 const PIXELS: u32 = 1 << 10;
 const PASSES: u32 = 256;
 
-/// The step of the differences. The variance of those by directions that are drawn anew falls with it, and what is left of
-/// the second order is below a hundredth.
+/// The step of the differences. Where directions are sampled anew, the variance falls as the step grows, and the error of second
+/// order stays below a hundredth.
 const STEP: f32 = 0.03;
 
 /// One configuration.
@@ -26,13 +26,13 @@ struct Configuration {
     film: String,
     objects: String,
     parameter: &'static str,
-    /// How the entries of a texel or a vertex change together, for each of them alike.
+    /// The change of the three entries of a texel or a vertex along which the derivative is taken, the same for each of them.
     way: [f32; 3],
     passes: u32,
     step: f32,
 }
 
-/// The camera of most of them.
+/// The camera of most configurations.
 const FRONT: &str = r#""to_world": [{"look_at": {"origin": [0, 0, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#;
 const ALL: [f32; 3] = [1.0, 1.0, 1.0];
 const ALONG_X: [f32; 3] = [1.0, 0.0, 0.0];
@@ -54,12 +54,12 @@ fn square(name: &str, to_world: &str, more: &str) -> String {
     format!(r#""{name}": {{"type": "obj", "filename": {mesh}, {more}, "to_world": [{to_world}]}}"#)
 }
 
-/// The same with the normals of its faces.
+/// The same mesh with the normals of its faces.
 fn flat(name: &str, to_world: &str, more: &str) -> String {
     square(name, to_world, &format!(r#""face_normals": true, {more}"#))
 }
 
-/// A picture of our own.
+/// A bitmap of the tests' data, `more` its other parameters.
 fn picture(more: &str) -> String {
     format!(
         r#"{{"type": "bitmap", "filename": {} {more}}}"#,
@@ -67,7 +67,7 @@ fn picture(more: &str) -> String {
     )
 }
 
-/// Writes a picture whose border is black: what shines by it begins and ends in the dark.
+/// Writes a picture whose border is black: a light that has it as radiance has no visible edge.
 fn fading(folder: &Path) -> String {
     const SIZE: usize = 8;
     let texel = |i: usize| {
@@ -112,7 +112,7 @@ fn configurations(folder: &Path) -> Vec<Configuration> {
     // Windows in which the derivative has one sign; over the whole film it nearly cancels out.
     let lower_half = format!(r#"{}, "crop_height": 32, "crop_offset_y": 32"#, film(64));
     let lit_plane = format!("{}, {}", flat("plane", basin, diffuse), flat("light", below, &shining));
-    // A small square that looks down on a light with bright borders, which end within the view of the square alone.
+    // A small square that looks down on a light with bright borders, which the square sees and the camera does not.
     let inner = format!(
         r#"{}, "crop_width": 64, "crop_height": 40, "crop_offset_x": 32, "crop_offset_y": 32"#,
         film(128)
@@ -335,8 +335,9 @@ impl Configuration {
     }
 }
 
-/// The derivative of the mean of the image. Of the seventeen, that of the plane under a map is zero; of the others the
-/// standard errors are an eighth where a pane moves, 3 % where what is over or under a picture does, and less elsewhere.
+/// Derivatives of the image's mean, within five standard errors and 2e-3. Of the seventeen, that of the plane under a map is
+/// zero; the standard errors of the others are an eighth where a pane moves, 3 % where a plane or the light with a picture under
+/// it moves, and less elsewhere.
 #[test]
 fn derivatives_are_those_of_images_drawn_anew() {
     let mut failures = Vec::new();

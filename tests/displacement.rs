@@ -1,4 +1,4 @@
-//! Meshes that a texture displaces: what they look like, that a run finds the heights from shading, and what it leaves behind.
+//! Meshes that a texture displaces: their pictures, a run that finds the heights from shading, and the files that it leaves.
 
 #[path = "devices/gpu.rs"]
 mod gpu;
@@ -100,7 +100,7 @@ fn picture(device: &mut dyn Device, (resident, mut params): (Resident, ParamSet)
     device.image().expect("an image").concat()
 }
 
-/// Compares two pictures up to rounding.
+/// Compares two pictures: at most 1 % of the numbers may be more than 1e-4 apart.
 #[track_caller]
 fn assert_alike(a: &[f32], b: &[f32], what: &str) {
     assert_eq!(a.len(), b.len(), "{what}");
@@ -109,8 +109,8 @@ fn assert_alike(a: &[f32], b: &[f32], what: &str) {
     assert!(far <= a.len() / 100, "{what}: {far} of {} values differ", a.len());
 }
 
-/// A displaced grid is the mesh of its displaced vertices, smooth or not, mirrored or not; and values that come later displace
-/// it as those of the file do, also where a run could change them.
+/// A displaced grid renders as the mesh of its displaced vertices, smooth or not, mirrored or not; and heights that are set after
+/// loading displace it as those of the file do, also where a run could change them.
 #[test]
 fn a_displaced_grid_is_the_mesh_that_it_becomes() {
     let folder = folder();
@@ -224,7 +224,7 @@ fn a_run_finds_the_heights_and_leaves_the_mesh() {
     println!("deviation from the true heights: {flat:.5} flat, {found_deviation:.5} found");
     assert!(found_deviation < 0.3 * flat, "{flat} flat, {found_deviation} found");
     assert!(path("run/final/wall.displacement.png").is_file());
-    // The mesh as it stands.
+    // The mesh as the run has displaced it.
     let [ply, obj] = [
         read_ply(&path("run/final/wall.ply"), false, false),
         read_obj(&path("run/final/wall.obj"), false, false),
@@ -235,7 +235,7 @@ fn a_run_finds_the_heights_and_leaves_the_mesh() {
     let center = ply.positions[8 * 17 + 8][2];
     let expected = [27, 28, 35, 36].map(|i| found.data[i]).iter().sum::<f32>() / 4.0;
     assert!((center - expected).abs() < 1e-6, "{center}, {expected}");
-    // What the run knows of it, and what other programs get.
+    // `info` describes the grid, and an export has the displaced mesh in its place.
     let info = prbopt(&folder, &["info", "scene.json", "--json"]);
     let info: Value = serde_json::from_str(info.lines().last().expect("a line")).expect("JSON");
     assert_eq!(info["surfaces"]["wall"]["form"], "grid of 16 × 16 squares");
@@ -299,7 +299,7 @@ fn a_run_that_is_killed_goes_on_to_the_bit() {
     }
 }
 
-/// What cannot be displaced is said in one sentence.
+/// A displacement that is not possible is refused in one sentence.
 #[test]
 fn what_cannot_be_displaced_is_refused() {
     let folder = folder();

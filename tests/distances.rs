@@ -97,7 +97,8 @@ fn march(grid: &Grid, origin: DVec3, direction: DVec3, far: f64) -> Result<f64, 
     Err(least)
 }
 
-/// Against small steps through the trilinear distance in f64: what is met and where, and the normal there by differences.
+/// Against small steps through the trilinear distance in f64: whether a ray hits, where (to 2e-4), and the normal there by
+/// differences.
 #[test]
 fn rays_meet_the_zero_level() {
     let rock = lumps();
@@ -146,7 +147,8 @@ fn rays_meet_the_zero_level() {
     assert!(met > 150 && missed > 40, "{met} met, {missed} missed");
 }
 
-/// No ray gets out of a closed level, nor in from outside but through it, however cells round what they share.
+/// No ray from inside gets out of a closed level without a hit, and none hits it from outside, however cells round their common
+/// values.
 #[test]
 fn levels_are_tight() {
     let resident = resident(&lumps(), "");
@@ -169,8 +171,8 @@ fn levels_are_tight() {
     }
 }
 
-/// The level of distances that change linearly is a plane, however small, large or far away the grid is: rays that leave it do not
-/// meet it again.
+/// The level of distances that change linearly is a plane, however small, large or far away the grid is: rays that leave the
+/// plane do not hit it again.
 #[test]
 fn rays_leave_levels_for_good() {
     let mut left = 0;
@@ -212,7 +214,7 @@ fn rays_leave_levels_for_good() {
     assert!(left > 3000, "{left}");
 }
 
-/// From one cell to the next the normals of cells jump, and those for shading do not, unless that is asked for.
+/// Geometric normals jump from one cell to the next; shading normals do not, unless `normals` is `analytic`.
 #[test]
 fn shading_normals_are_continuous_between_cells() {
     let rock = lumps();

@@ -1,5 +1,5 @@
-//! Directions towards environment maps: chi-square of the draws against their pdf, the variance that they leave,
-//! and tables that follow a step.
+//! Directions towards environment maps: chi-square of the draws against their pdf, the variance of estimates by them, and tables
+//! that follow a step.
 
 mod small;
 
@@ -21,7 +21,7 @@ use small::draw;
 
 const PI: f64 = std::f64::consts::PI;
 
-/// A map: what it is, columns and rows, and its texels' RGB.
+/// A map: its name, columns and rows, and the RGB of a texel at column and row.
 struct Map {
     name: &'static str,
     size: [usize; 2],
@@ -84,7 +84,7 @@ impl Map {
         texels.flatten().collect()
     }
 
-    /// A floor under the map, which `background` may change.
+    /// A floor under the map.
     fn scene(&self) -> Scene {
         let [columns, rows] = self.size;
         let text = format!(

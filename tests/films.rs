@@ -62,7 +62,7 @@ fn drawn(device: &mut Cpu, seed: u64, spp: u32) -> Vec<[f32; 4]> {
     device.image().expect("an image")
 }
 
-/// Where all samples are alike so are all pixels, also at the border and where the filter is negative.
+/// All pixels of a uniform sky have its radiance, to 1e-5, also at the border and by a filter with negative lobes.
 #[test]
 fn a_uniform_sky_stays_uniform() {
     for filter in FILTERS {
@@ -84,7 +84,7 @@ fn a_uniform_sky_stays_uniform() {
     }
 }
 
-/// Mean over pixels of the squared standard error, and the pictures' mean, of some seeds.
+/// For each entry of a picture, the mean over these pictures and its squared standard error.
 fn moments(pictures: &[Vec<[f32; 4]>]) -> (Vec<f64>, Vec<f64>) {
     let n = pictures.len() as f64;
     let entries = 0..pictures[0].len() * 3;
@@ -95,9 +95,9 @@ fn moments(pictures: &[Vec<[f32; 4]>]) -> (Vec<f64>, Vec<f64>) {
     (means, squares)
 }
 
-/// Both ways have the same means; that of all pixels' samples together has less variance. Differences below 2e-3 do not
-/// count: tails of a filter that no sample is drawn from show no variance. The largest of 1134 deviations
-/// of the means exceeds 5.5 standard errors by chance in one of 10 000 runs; a picture that is moved by a pixel is seen.
+/// Both ways have the same means; that of all pixels' samples together has less variance. Differences below 2e-3 do not count:
+/// tails of a filter that no sample is drawn from show no variance. The largest of 1134 deviations of the means exceeds 6.5
+/// standard errors by chance in one of 10 000 runs; a picture that is moved by a pixel is seen.
 #[test]
 fn spread_samples_have_the_mean_of_drawn_ones_and_less_variance() {
     for filter in FILTERS {

@@ -1,4 +1,4 @@
-//! Forward mode with the sampling frozen against finite differences, and the directions that it is asked for.
+//! Forward mode with the sampling frozen against finite differences, and the tangents that its options describe.
 
 use std::path::Path;
 
@@ -60,7 +60,7 @@ fn setup_of(text: &str, parameter: &str) -> Setup {
     Setup::new(&scene, &options).expect("can be made ready")
 }
 
-/// Filters with negative lobes and meters weigh samples: in forward mode as in a replay.
+/// Filters with negative lobes and meters give samples weights: forward mode has those of the replay, and its gradient, to 1e-9.
 #[test]
 fn samples_count_as_much_as_in_a_replay() {
     let film = |filter: &str| {

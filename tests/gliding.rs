@@ -1,5 +1,5 @@
-//! Points that paths meet on what moves, and that slide along their rays: how far they do changes as is told, only where nothing
-//! jumps, and it changes the noise of derivatives and not their means.
+//! Vertices on moving shapes that slide along their rays in part: the slopes of the share that slides, that they slide only where
+//! no value jumps, and that sliding changes the noise of derivatives and not their means.
 
 mod small;
 
@@ -49,7 +49,7 @@ fn shapes() -> [String; 6] {
     ]
 }
 
-/// How far points slide changes from one to the next as their slopes say.
+/// The share by which points slide changes between neighbouring hits as its slopes say.
 #[test]
 fn shares_change_as_their_slopes_say() {
     const STEP: f32 = 1e-3;
@@ -93,7 +93,7 @@ fn shares_change_as_their_slopes_say() {
                 if length > 20.0 * STEP {
                     continue;
                 }
-                // The rounding of places, and the second order beside the border and where rays graze.
+                // What is allowed is the rounding of places, and the second order beside the border and where rays graze.
                 assert!(
                     (found - expected).abs() < 0.1 * found.abs() + 0.02 * length + 2e-5,
                     "{shape}: {found} in place of {expected} over {length}, {here:?} at {:?}",
@@ -105,7 +105,7 @@ fn shares_change_as_their_slopes_say() {
     }
 }
 
-/// Points follow what jumps from point to point, what shines, and what is bent without being round.
+/// Points do not slide where values jump from point to point, on lights, and on surfaces that are neither flat nor round.
 #[test]
 fn points_follow_what_jumps() {
     let slides = |shape: &str, bsdf: &str| {
@@ -144,7 +144,7 @@ fn points_follow_what_jumps() {
     let brushed = r#"{"type": "roughconductor", "alpha_u": 0.1, "alpha_v": 0.3}"#;
     assert!(slides(&plain, DIFFUSE) && !slides(&plain, &picture("")));
     assert!(slides(rectangle, brushed) && !slides(&mesh("panel"), brushed));
-    // Triangles that are lines or there twice leave the border where it is.
+    // Triangles that are lines, or there twice, do not move the border outwards.
     let track = |shape: &str| {
         let setup = world(&format!(
             r#""moved": {{{shape}, "bsdf": {DIFFUSE}}}, "lamp": {{"type": "point"}}"#
@@ -172,7 +172,7 @@ fn points_follow_what_jumps() {
     assert!(!slides(rectangle, &blend(r#"{"type": "checkerboard"}"#)));
 }
 
-/// The colour of what moves, and a checkerboard of one colour, which is as good but holds its points.
+/// The colour of the moving shape, and a checkerboard of one colour, which looks the same but keeps points from sliding.
 const COLORS: [&str; 2] = ["0.7", r#"{"type": "checkerboard", "color0": 0.7, "color1": 0.7}"#];
 
 /// Derivatives of the image's mean by the three numbers, of passes of one sample a pixel.
@@ -203,8 +203,8 @@ fn moments(found: &[[f64; 3]], axis: usize) -> [f64; 2] {
     [mean, square / (n - 1.0)]
 }
 
-/// Holds the derivatives of two scenes against each other by the same random numbers: what is between their means, and how uncertain
-/// that is, in three directions; then the variances of both.
+/// Compares derivatives of two scenes by the same random numbers: for each of the three directions the difference of their means,
+/// its standard error, and both variances.
 fn compare(name: &str, setups: &[Setup; 2], passes: u32) -> [[f64; 4]; 3] {
     let [sliding, held] = setups.each_ref().map(|setup| derivatives(setup, passes));
     let between: Vec<[f64; 3]> = sliding
@@ -223,8 +223,8 @@ fn compare(name: &str, setups: &[Setup; 2], passes: u32) -> [[f64; 4]; 3] {
     })
 }
 
-/// A checkerboard of one colour is as good as that colour, but holds its points: both derivatives have the same mean. A wall over gloss
-/// and a pane between panes have far less noise with points that slide.
+/// A checkerboard of one colour looks like that colour, but points on it do not slide: both derivatives have the same mean,
+/// within five standard errors. A wall over gloss and a pane between panes have far less noise with points that slide.
 #[test]
 fn means_are_the_same_and_noise_is_less() {
     const PASSES: u32 = 6000;
@@ -279,8 +279,8 @@ fn means_are_the_same_and_noise_is_less() {
     }
 }
 
-/// A tile that is seen in gloss alone, under a sky. Without the slopes of shares, derivatives by both directions in its plane would
-/// be a sixth too small, which is several times what this sees.
+/// A tile that is seen in gloss alone, under a sky. Without the slopes of shares, derivatives by both directions in its plane
+/// would be a sixth too small, which is several times what this sees.
 #[test]
 fn borders_count() {
     let setups = COLORS.map(|color| {

@@ -67,7 +67,7 @@ impl Globe {
         map.data
     }
 
-    /// The planet of a seed.
+    /// The `planet` of a seed, as a map.
     fn map(&self, seed: u64) -> Vec<f32> {
         let [width, height] = self.size;
         let shape = Shape {
@@ -138,7 +138,8 @@ fn a_small_globe_shows_its_map() {
     println!("small globe: {before:.2} dB at first, {after:.2} dB found");
     assert!(after > before + 6.0, "{before} dB at first, {after} dB found");
 
-    // What is looked up lies less than a row from it; behind the last row a map begins again at the other pole.
+    // Texels under the stand keep their values. A lookup reaches less than a row; behind the last row a map begins again at the
+    // other pole.
     let [width, height] = globe.size;
     let row = PI / height as f64;
     let hidden = globe.places().enumerate().filter(|(i, place)| {
@@ -155,7 +156,7 @@ fn a_small_globe_shows_its_map() {
     assert!(moved > width * height / 2, "{moved}");
 }
 
-/// The text of a scene without what its first lines say of it.
+/// The text of a scene without the comment at its beginning.
 fn body(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(name);
     let text = fs::read_to_string(path).expect("it is there");
@@ -177,7 +178,7 @@ fn the_large_globe_is_the_globe() {
     assert!(larger("globe_target.json") == body("globe_large_target.json"));
 }
 
-/// How near maps of the large globe are, which take hours to find:
+/// Compares maps of the large globe, which take hours to find, with the true one:
 /// `MAPS="runs/globe_large/final …" cargo test --release --test globe -- --ignored --nocapture large_globe`.
 #[test]
 #[ignore = "reads what runs of hours have written"]

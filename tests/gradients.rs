@@ -112,7 +112,8 @@ fn rounding_and_total_reflection_are_no_mistakes() {
     }
 }
 
-/// A path whose shadowing jumps within the step is differenced by shorter ones: with the first step alone each of these seeds fails.
+/// A path whose shadowing jumps within the step is differenced by shorter ones: with the first step alone each of these seeds
+/// fails.
 #[test]
 fn corners_within_a_step_are_no_mistakes() {
     let text = r#"{"integrator": {"type": "prb", "max_depth": 3},
@@ -136,7 +137,7 @@ fn corners_within_a_step_are_no_mistakes() {
     }
 }
 
-/// More samples a pixel than a round of the device takes.
+/// More samples a pixel than the device takes in one round.
 #[test]
 fn samples_of_many_rounds_are_all_summed() {
     let options = Options {
@@ -173,7 +174,7 @@ fn the_gpu_device_agrees_with_f64() {
     if select::list().is_empty() {
         let required = std::env::var_os("PRBOPT_REQUIRE_GPU").is_some_and(|v| v == "1");
         assert!(!required, "PRBOPT_REQUIRE_GPU is set, but there is no adapter");
-        // Not by a macro, whose output the test runner keeps to itself.
+        // The test runner would capture the output of `eprintln!`.
         let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: this machine has no GPU adapter\n");
         return;
     }
@@ -195,7 +196,8 @@ fn the_gpu_device_agrees_with_f64() {
     }
 }
 
-/// The same noise, ray by ray: both are exact derivatives of the same sum, so that only rounding is between them.
+/// Path replay and the tape are derivatives of the same sum by the same random numbers, ray by ray: they differ by rounding,
+/// 1e-13.
 #[test]
 fn replay_agrees_with_conventional_ad_path_by_path() {
     for small in table() {
@@ -360,7 +362,7 @@ fn zero_density_takes_the_right_derivative_of_the_relu() {
     assert!(kinks > 50, "only {kinks} rows are kinks");
 }
 
-/// A coefficient of zero moves a colour of zero by its harmonic's sign: each ray's inside is its own.
+/// A step of a coefficient moves a colour of zero up or down by the sign of its harmonic: the inside differs from ray to ray.
 #[test]
 fn zero_colours_take_the_derivative_inside_the_clip() {
     let small = table()

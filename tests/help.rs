@@ -1,4 +1,4 @@
-//! What every command says of itself, and what is made of that: completions and manual pages.
+//! The help of every command, and the completions and manual pages that are made of it.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Worlds whose images can be written down.
+//! Worlds with media whose mean radiance has a closed form, within four standard errors, which are below 2 %.
 
 mod small;
 
@@ -7,7 +7,7 @@ use prbopt::gradcheck::paths::objective::PathObjective;
 use prbopt::resident::layout::gradient;
 use small::worlds::{SmallWorld, cube, grid};
 
-/// Looks along -z at the middle of the box, so nearly parallel that every ray is two long inside.
+/// A camera that looks along -z at the middle of the box, with rays so nearly parallel that each has a length of two inside.
 const AHEAD: &str = r#", "to_world": [{"look_at": {"origin": [0, 0, 5], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#;
 
 /// A cube filled with a medium whose extinction is the same everywhere.
@@ -25,8 +25,7 @@ fn assert_mean(small: &SmallWorld, channel: usize, expected: f64) {
     assert!(error < 0.02 * expected, "{}: {error} says little", small.name);
 }
 
-/// Where nothing is absorbed and the same light comes from everywhere, every path brings that light, whatever the
-/// density.
+/// Where nothing is absorbed and the same radiance comes from all directions, every path has that radiance, whatever the density.
 #[test]
 fn a_furnace_shows_its_sky() {
     let smoke = |channels: usize| {

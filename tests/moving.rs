@@ -23,10 +23,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What rounding leaves of differences: radiance of 0.01 to the last bit of f64, over the shortest step, 2.5e-6.
+/// Rounding error of a difference: the last bit of f64 of a radiance of 0.01, over the shortest step, 2.5e-6.
 const ROUNDING: f64 = 1e-12;
 
-/// Passes of the means of images that are drawn anew.
+/// Passes, each with random numbers of its own, whose mean is an image of the finite differences.
 const PASSES: u32 = 2000;
 
 fn options() -> Options {
@@ -188,7 +188,7 @@ fn slopes_are_those_of_neighbouring_hits() {
     assert!(kinds.iter().all(|hits| *hits > 10), "hits of the kinds: {kinds:?}");
 }
 
-/// What is said to a scene whose ball moves: by the reader, or when it is made ready. None if it is whole.
+/// The error of a scene with this ball and these parameters, of its reader or of `Resident::new`. `None` if there is none.
 fn said(integrator: &str, ball: &str, objects: &str, parameters: &[&str]) -> Option<String> {
     let parameters: Vec<String> = parameters.iter().map(|path| format!(r#""{path}": {{}}"#)).collect();
     let text = format!(
@@ -204,8 +204,8 @@ fn said(integrator: &str, ball: &str, objects: &str, parameters: &[&str]) -> Opt
     }
 }
 
-/// A lamp that moves among what lets light pass straight through, where that casts shadows: replay against differences with the sampling
-/// frozen, and the device against replay.
+/// A lamp that moves among surfaces that let light pass straight through but cast shadows in `prb`: replay against differences
+/// with the sampling frozen, and the device against replay.
 #[test]
 fn a_lamp_moves_among_masks_and_panes() {
     let text = r#"{"integrator": {"type": "prb", "max_depth": 5},
@@ -244,7 +244,7 @@ fn a_lamp_moves_among_masks_and_panes() {
     );
 }
 
-/// What has no derivatives by what moves is refused, and stands still without a word.
+/// Scenes that have no derivatives by the place of a shape are refused if a shape moves, in one sentence with the reason.
 #[test]
 fn what_has_no_derivatives_by_what_moves_is_refused() {
     let mesh = mesh("octahedron");
@@ -440,7 +440,8 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
     }
 }
 
-/// A camera that begins beside where the picture was taken goes there, and what the run leaves shows what it sees.
+/// A run moves a camera from beside to where the picture was taken, to 0.03; its results, also exported, render the target's
+/// picture.
 #[test]
 fn a_run_finds_where_a_camera_stands() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -474,7 +475,7 @@ fn a_run_finds_where_a_camera_stands() {
     let found: Vec<f64> = serde_json::from_value(found["value"].clone()).expect("three numbers");
     println!("left of [0.12, -0.1, 0.15]: {found:?}");
     assert!(found.iter().all(|x| x.abs() < 0.03), "{found:?}");
-    // The picture from there is the target's, by itself and as another program gets it.
+    // The picture from there is the target's, rendered from the results and from their export.
     let parameters = ["--parameters", "run/final"];
     prbopt(&[&["export", "scene.json", "-o", "out.xml"][..], &parameters].concat());
     prbopt(&["import", "out.xml", "-o", "back.json", "-q"]);

@@ -1,4 +1,4 @@
-//! Light tracing among surfaces: its pictures are those of paths from the camera, whatever shines, scatters and looks.
+//! Light tracing among surfaces: its pictures are those of paths from the camera, for every kind of light, surface and sensor.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use prbopt::scene;
 const SIDE: usize = 12;
 const BLOCK: usize = 3;
 const BATCHES: u64 = 24;
-/// Standard deviates that no block exceeds: 6 would be exceeded by chance once in 10⁶ scenes of normal deviates; sums of few bright
+/// Largest standard deviate of a block: 6 would be exceeded by chance once in 10⁶ scenes of normal deviates; sums of few bright
 /// paths are skewed.
 const BOUND: f64 = 6.0;
 
@@ -80,13 +80,13 @@ fn measure(integrator: &str, sensor: &str, objects: &str, spp: u32) -> Vec<[f64;
         .collect()
 }
 
-/// The largest deviate between two measurements; what does not vary agrees to the rounding of sums.
+/// The largest deviate between two measurements; entries without variance agree to the rounding of sums.
 fn deviate(a: &[[f64; 2]], b: &[[f64; 2]]) -> f64 {
     let of = |([a, va], [b, vb]): (&[f64; 2], &[f64; 2])| (a - b).abs() / (va + vb + 1e-10 * b * b).sqrt();
     a.iter().zip(b).map(of).fold(0.0, f64::max)
 }
 
-/// Holds light tracing against paths, and sees 8 % more light.
+/// Compares light tracing with paths from the camera; 8 % more light must be seen.
 fn agree(name: &str, sensor: &str, objects: &str) {
     let settings = if name.starts_with("hidden") {
         r#", "hide_emitters": true"#
@@ -138,8 +138,8 @@ fn every_light_shines_as_paths_find_it() {
     }
 }
 
-/// What is scattered by smooth normals, rough glass, coats and turned normals; and light that smooth glass and mirrors send to
-/// what the camera sees.
+/// Scattering at smooth normals, rough glass, coats and turned normals; and light that smooth glass and mirrors send to surfaces
+/// that the camera sees.
 #[test]
 fn every_surface_scatters_as_paths_find_it() {
     let lamp = r#""l": {"type": "rectangle", "to_world": [{"rotate": {"axis": [1, 0, 0], "angle": 90}}, {"translate": [0, 2.6, 0]}],
@@ -313,7 +313,7 @@ fn a_crop_window_shows_a_part_of_the_picture() {
     }
 }
 
-/// A sample is a path for each pixel of the picture that is made, or of what it is a part of.
+/// A sample is one path for each pixel of the film that is rendered, or of the whole film where that is a crop window.
 #[test]
 fn enlarged_pictures_have_as_many_paths_a_pixel() {
     let size = format!(r#""width": {SIDE}, "height": {SIDE}"#);

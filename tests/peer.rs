@@ -23,7 +23,7 @@ const THEIR_BATCHES: f64 = 32.0;
 const THEIR_SPP: f64 = 256.0;
 /// Pixels, blocks of 4 × 4 of them and whole pictures are compared.
 const BLOCKS: [usize; 3] = [1, 4, SIDE];
-/// A scene of constant light alone, which is met by paths that leave the scene and not drawn besides (docs/testing.md).
+/// A scene of constant light alone, which paths find only by leaving the scene, as it is not drawn (docs/testing.md).
 const NOISY: &str = "rgb_albedo";
 /// Standard normal deviate that no comparison exceeds. After Šidák's correction for 23 times 3267 values 5.7 would be
 /// exceeded by chance in one of 1000 runs; means of few bright samples are skewed, which asks for a little more.
@@ -42,7 +42,7 @@ struct Measured {
 /// Bytes of the header of a `.npy` file.
 const HEADER: usize = 128;
 
-/// What the other renderer found: an array of two by rows by columns by channels of 16-bit floats.
+/// The other renderer's measurement: an array of two by rows by columns by channels of 16-bit floats.
 fn theirs(name: &str) -> Measured {
     let bytes = std::fs::read(Path::new(FOLDER).join(format!("means/{name}.npy"))).expect("it is there");
     let values = &bytes[HEADER..];
@@ -96,7 +96,7 @@ fn blocks(picture: &[f64], side: usize) -> Picture {
     sums.iter().map(|sum| sum / (side * side) as f64).collect()
 }
 
-/// What the other renderer found for blocks, whose pixels are independent.
+/// The other renderer's measurement of blocks, whose pixels are independent.
 fn their_blocks(found: &Measured, side: usize) -> Measured {
     let scale = 1.0 / (side * side) as f64;
     Measured {
@@ -124,7 +124,7 @@ fn our_blocks(pictures: &[Picture], side: usize) -> Measured {
 
 /// Welch's t of entry `i` as the normal deviate of the same probability (Wallace 1959).
 fn deviate(a: &Measured, b: &Measured, i: usize) -> f64 {
-    // 16-bit floats have rounded what the other renderer found.
+    // The other renderer's means are rounded to 16-bit floats.
     let rounding = b.mean[i].abs() / 2048.0;
     let difference = ((a.mean[i] - b.mean[i]).abs() - rounding).max(0.0);
     let total = a.square[i] + b.square[i];
@@ -137,7 +137,7 @@ fn deviate(a: &Measured, b: &Measured, i: usize) -> f64 {
     (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0) * (freedom * (square / freedom).ln_1p()).sqrt()
 }
 
-/// The variance of one of our samples over that of one of theirs, each summed over all pixels and channels.
+/// The variance of a sample of prbopt over that of the other renderer, each summed over all pixels and channels.
 fn variance_ratio(ours: &Measured, theirs: &Measured) -> f64 {
     let of_samples = |m: &Measured, spp: f64| m.square.iter().sum::<f64>() * m.batches * spp;
     of_samples(ours, f64::from(SPP)) / of_samples(theirs, THEIR_SPP)
@@ -152,7 +152,7 @@ fn disagreements(ours: &[Picture], theirs: &Measured) -> [f64; 3] {
     })
 }
 
-/// The pictures after `change` of each entry, given the pictures' entries, x, y and c.
+/// The pictures with each entry replaced: `change` gets the picture and the entry's x, y and channel.
 fn planted(pictures: &[Picture], change: impl Fn(&Picture, usize, usize, usize) -> f64) -> Vec<Picture> {
     let entry = |i: usize| (i / 3 % SIDE, i / 3 / SIDE, i % 3);
     pictures
@@ -237,7 +237,7 @@ fn scenes_of_xml_are_those_of_another_renderer() {
     }
 }
 
-/// Compares our pictures of a scene with the other renderer's, and looks whether small mistakes would be seen.
+/// Compares rendered pictures of a scene with the other renderer's, and checks that small mistakes would be seen.
 fn hold(name: &str, scene: &Scene) {
     let theirs = theirs(name);
     let ours = render(scene, SPP);

@@ -1,4 +1,4 @@
-//! Cameras as parameters: derivatives by poses, focal length and lens, and what a run makes of wrong cameras.
+//! Cameras as parameters: derivatives by poses, focal length and lens, and runs that correct wrong cameras.
 
 #[path = "small/cameras.rs"]
 mod cameras;
@@ -39,8 +39,8 @@ fn derivatives_by_cameras_agree_with_finite_differences_and_with_the_device() {
     }
 }
 
-/// Where nothing depends on the cameras, differences are rounding, which is no error of a gradient of zero. Where rays are
-/// stopped within a few samples, differences are still those of a smooth function.
+/// Where nothing depends on the cameras, differences are rounding, which must not count as an error of a gradient of zero. Where
+/// rays are stopped within a few samples, differences are still those of a smooth function.
 #[test]
 fn fields_that_are_even_or_dense_are_checked() {
     for dense in [false, true] {

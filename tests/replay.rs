@@ -1,4 +1,5 @@
-//! Replays: nothing is left over at their end, and the same seed gives the same bits, whatever the number of threads.
+//! Replays: the radiance left at their end is zero within its bound, and the same seed gives the same bits, whatever the number
+//! of threads.
 
 mod small;
 
@@ -63,7 +64,7 @@ fn replays_end_with_nothing_left() {
     }
 }
 
-/// What the CPU device says of the replays of a setup.
+/// The CPU device's counts of the replays of a setup.
 fn replay_on_device(setup: &Setup) -> ReplayStats {
     let mut device = Cpu::new();
     let optimizer = Optimizer::Sgd { momentum: 0.0 };
@@ -90,8 +91,8 @@ fn the_cpu_device_counts_no_drift() {
     }
 }
 
-/// Paths through media: nothing is left of the radiance, nor of what zero factors kept back, and the device, in f32,
-/// counts none above its bound.
+/// Paths through media: nothing is left of the radiance, nor of contributions that a zero factor keeps back, and the device, in
+/// f32, counts no path above its bound.
 #[test]
 fn replays_of_worlds_end_with_nothing_left() {
     for small in worlds() {
@@ -162,7 +163,8 @@ fn long_worlds() -> [SmallWorld; 2] {
     ]
 }
 
-/// Paths that make more flights, connections and turns than are noted of them: the rest is found anew, in the right place.
+/// Paths with more flights, connections and vertices than the first walk notes: the replay finds the rest again, at the right
+/// places.
 #[test]
 fn long_paths_are_replayed_beyond_their_notes() {
     for small in long_worlds() {
@@ -329,7 +331,7 @@ fn reruns_and_other_numbers_of_threads_give_the_same_bits() {
     }
 }
 
-/// Another seed gives other bits: the comparison above can fail.
+/// A value that differs in its last bit gives other bits: the comparison above can fail.
 #[test]
 fn another_value_gives_other_bits() {
     let mut setup = setup(&Small::default());

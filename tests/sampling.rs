@@ -38,7 +38,7 @@ fn assert_uniform(what: &str, counts: &[u32]) {
     );
 }
 
-/// The test rejects a sampler whose one bin of 64 is 10 % too full, at the number of draws used here.
+/// Power: with 2²⁰ draws in 64 bins, one bin that is 10 % too full is seen; with 2¹⁸ it is within chance.
 #[test]
 fn the_chi_square_test_sees_a_skewed_bin() {
     let mut counts = [1 << 12; 64];
@@ -185,7 +185,7 @@ fn cosines_of_henyey_greenstein_invert_its_distribution() {
     assert_eq!(cosines, [-1.0, -0.5, 0.0, 0.5, 1.0]);
 }
 
-/// The same by chance: 2²⁰ draws in 64 bins, of which at g = 0.01 isotropic ones are seen (an excess of 3 g² in each).
+/// Draws of such cosines: chi-square of 2²⁰ in 64 bins, which at g = 0.01 sees isotropic ones (an excess of 3 g² in each).
 #[test]
 fn cosines_of_henyey_greenstein_follow_its_pdf() {
     for g in [5e-4f32, 1e-3, 1e-2].into_iter().flat_map(|g| [g, -g]) {

@@ -69,8 +69,8 @@ fn every_variant_is_sound() {
     }
 }
 
-/// One name for each type of arrays: a value of one name that goes where the other is declared is sound WGSL, of which naga writes
-/// SPIR-V that is not.
+/// Each type of array has one name: passing a value of one alias where another is declared is valid WGSL, for which naga writes
+/// invalid SPIR-V.
 #[test]
 fn arrays_of_a_kind_have_one_name() {
     for (kernel, dialect) in variants() {
@@ -103,7 +103,7 @@ fn every_kind_of_leaf_is_sound_alone() {
     }
 }
 
-/// What rays say of cameras is compiled for runs that refine them, and for no others.
+/// Code for derivatives by cameras is compiled for runs that refine cameras, and for no others.
 #[test]
 fn cameras_that_are_known_cost_no_text() {
     let text = |views| {
@@ -182,7 +182,7 @@ macro_rules! compare_record {
     }};
 }
 
-/// What `info` tells of a chain is what an invocation keeps of its vertices.
+/// The size of a chain that `info` prints is that of the vertices that an invocation keeps.
 #[test]
 fn chains_are_as_large_as_told() {
     let (walk, _) = module(Kernel::BackpropagatePaths, Accumulation::FloatAtomic);

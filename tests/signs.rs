@@ -1,5 +1,5 @@
-//! Which way gradients of surfaces point: path replay, conventional differentiation and unbiased radiative backpropagation have one
-//! mean; biased radiative backpropagation has another, and of the wrong sign where radiance matters by where it comes from
+//! The sign of surfaces' gradients: path replay, conventional differentiation and unbiased radiative backpropagation have one
+//! mean; biased radiative backpropagation has another, of the wrong sign where it matters from where radiance arrives
 //! (Vicini2021, figures 2 and 5; docs/experiments.md).
 //!
 //! `PRBOPT_PICTURES` names a folder for the planes of signs.
@@ -20,7 +20,7 @@ const TAPE: &[&str] = &["integrator.type=ad"];
 const RADIATIVE: &[&str] = &["integrator.type=rb"];
 const BIASED: &[&str] = &["integrator.type=rb", "integrator.variant=biased"];
 
-/// A scene of `scenes`, with values put in the places of others, and a folder for what is made of it.
+/// A bundled scene with changes, one of its sensors, and a folder for results.
 struct Scene {
     file: PathBuf,
     sensor: &'static str,
@@ -71,7 +71,7 @@ impl Scene {
             .0
     }
 
-    /// The gradients by a parameter under the derivative of a mean squared difference: of each of the seeds, with `spp` samples a pixel.
+    /// The gradients of a mean squared difference by a parameter, one for each of the seeds, with `spp` samples a pixel.
     fn gradients(
         &self,
         parameter: &str,
@@ -201,7 +201,7 @@ impl Plane {
         }
     }
 
-    /// Off the diagonal, how many cells have the sign of the differences', the other one, and none that is known of either.
+    /// The numbers of cells off the diagonal whose sign is that of the differences, is opposite, and is uncertain in either.
     fn count(&self, differences: &Self) -> [usize; 3] {
         let mut count = [0; 3];
         for (at, (cell, expected)) in self.cells.iter().zip(&differences.cells).enumerate() {
@@ -213,7 +213,8 @@ impl Plane {
         count
     }
 
-    /// Starts from left to right, targets from below: red where the gradient is positive, blue where it is negative, by its square root.
+    /// Starts from left to right, targets from below: red where the gradient is positive, blue where it is negative, by its
+    /// square root.
     fn picture(&self) -> Image {
         const SIDE: usize = 12;
         let n = self.side;

@@ -81,7 +81,7 @@ impl Slab {
         apart(&self.picture("slab.json", self.spp, options), target)
     }
 
-    /// Albedos and the colours of slabs that have them everywhere.
+    /// A table of albedos with the colours of slabs that have this albedo everywhere.
     fn table(&self) -> Vec<[f32; 2]> {
         let text = fs::read_to_string(self.path("slab.json")).expect("it is there");
         let from = text
@@ -160,8 +160,8 @@ impl Slab {
         gradient.data.chunks_exact(layer).map(mean).collect()
     }
 
-    /// Mean radiances of pictures with paths of up to this many edges and of up to 64 times as many, without roulette and with it from
-    /// the fifth edge.
+    /// Mean radiances of pictures with paths of up to this many edges and of up to 64 times as many, without roulette and with it
+    /// from the fifth edge.
     fn short_and_long(&self, albedo: f64, limit: u32, spp: &str) -> [[f64; 2]; 2] {
         let value = format!("slab.interior.albedo.value=[{albedo},{albedo},{albedo}]");
         [100_000, 5].map(|roulette| {
@@ -239,7 +239,7 @@ fn gradients_fade_with_depth() {
     assert!(profile[10] > 0.0 && profile[14] > 5.0 * profile[10], "{profile:?}");
 }
 
-/// A limit loses what longer paths would have brought, more where less is absorbed; roulette loses nothing.
+/// A limit loses the radiance of longer paths, more where less is absorbed; roulette loses nothing, to 3 %.
 #[test]
 fn a_limit_loses_light_and_roulette_does_not() {
     let slab = Slab::new(32, [8, 8, 2], 25, "1024");
@@ -255,7 +255,7 @@ fn a_limit_loses_light_and_roulette_does_not() {
     );
 }
 
-/// What the slab of the experiment tells of depths and of longer paths: `cargo test --release --test slab -- --ignored --nocapture`.
+/// Prints gradients by depth and the light of longer paths: `cargo test --release --test slab -- --ignored --nocapture`.
 #[test]
 #[ignore = "a minute of measurements"]
 fn what_is_deep_in_the_slab() {
@@ -279,7 +279,7 @@ fn what_is_deep_in_the_slab() {
     }
 }
 
-/// The text of a scene without what its first lines say of it.
+/// The text of a scene without the comment at its beginning.
 fn body(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(name);
     let text = fs::read_to_string(path).expect("it is there");

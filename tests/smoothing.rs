@@ -1,4 +1,4 @@
-//! Steps that are spread over a texture: what they are, on both devices.
+//! Smoothed steps of a texture: what a step adds is smoothed twice, on both devices.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn floor(reflectance: &str, more: &str) -> String {
     )
 }
 
-/// The scene and its target in a folder, with the floor's steps spread over `share` of it.
+/// The scene and its target in a folder; the floor's steps are smoothed over `share` of its longer side.
 fn scenes(folder: &Path, share: f32) {
     let texture =
         r#"{"type": "bitmap", "wrap_mode": "clamp", "data": {"resolution": [12, 7], "value": [0.5, 0.4, 0.6]}}"#;
@@ -51,7 +51,7 @@ fn texels(run: &Path) -> Vec<f32> {
     found.data
 }
 
-/// What one step of gradient descent finds.
+/// The texels before and after one step of gradient descent.
 fn after_a_step(device: &str, share: f32) -> [Vec<f32>; 2] {
     let folder = tempfile::tempdir().expect("a folder can be made");
     scenes(folder.path(), share);
@@ -63,7 +63,7 @@ fn after_a_step(device: &str, share: f32) -> [Vec<f32>; 2] {
     ["run/start", "run/final"].map(|at| texels(&folder.path().join(at)))
 }
 
-/// A step x → x − r g becomes x → x − r S(S g).
+/// A step x → x − r g becomes x → x − r S(S g), to 2e-3 of the largest change.
 fn steps_are_smoothed_twice(device: &str) {
     let [start, rough] = after_a_step(device, 0.0);
     let [_, smoothed] = after_a_step(device, SHARE);

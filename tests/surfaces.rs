@@ -138,7 +138,7 @@ fn points_move_with_their_texture_coordinates() {
             if here.primitive != there.primitive || du.abs() > 0.5 || moved.length() > 0.02 {
                 continue;
             }
-            // The mean of both ends leaves what is of third order in the distance.
+            // With the mean of both ends the error is of third order in the distance.
             let ends = [&here, &there].map(|end| derivatives(&world, end).map(Vec3::from));
             let [along_u, along_v] = [0, 1].map(|i| 0.5 * (ends[0][i] + ends[1][i]));
             if along_u.length().min(along_v.length()) < 0.5 {
@@ -155,7 +155,7 @@ fn points_move_with_their_texture_coordinates() {
     }
 }
 
-/// The same world in units of `scale`.
+/// A picture of the same world, `scale` times as large.
 fn scaled(scale: f64) -> Vec<[f32; 4]> {
     let place = |operations: &str| {
         let comma = if operations.is_empty() { "" } else { "," };
@@ -240,7 +240,8 @@ fn wall(bsdf: &str, toward: f32, more: &str, spp: u32) -> [f64; 3] {
     [0, 1, 2].map(|c| pixels.iter().map(|p| f64::from(p[c])).sum::<f64>() / pixels.len() as f64)
 }
 
-/// A single point light is sampled at every vertex, so that pictures of depth two have no noise.
+/// Blends and two-sided BSDFs are sums of their parts, to 1e-3. A single point light is sampled at every vertex, so that pictures
+/// of depth two have no noise.
 #[test]
 fn blends_and_two_sides_add_up() {
     // From the front of the wall, or from its back, with the light on the same side.
@@ -276,8 +277,8 @@ fn blends_and_two_sides_add_up() {
     near(seen(&one, back), of_red, "the back of one");
 }
 
-/// Through a mask come its gaps' share of a shadow ray, exactly, and of what lies behind, in the mean: 65536 paths, with
-/// a standard deviation of 0.5 each.
+/// A mask lets the share 1 - opacity through: of a shadow ray's light exactly, and of what lies behind in the mean, over 65536
+/// paths with a standard deviation of 0.5 each.
 #[test]
 fn masks_let_their_share_through() {
     let mask = |opacity: f64| {
@@ -311,8 +312,8 @@ fn masks_let_their_share_through() {
     }
 }
 
-/// What a wave keeps for its replay has a bound: in a closed box whose walls reflect nearly all, adjoints of paths of 256 edges
-/// take as much memory as those of four.
+/// The memory that a wave keeps for its replay is bounded: in a closed box whose walls reflect nearly all, adjoints of paths of
+/// 256 edges take as much memory as those of four, to 5 %.
 #[test]
 fn memory_does_not_grow_with_the_edges_of_paths() {
     let scene = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes/cornell.json");

@@ -1,4 +1,4 @@
-//! Paths that are followed together have the bits of paths followed one by one, in every small world.
+//! Paths that are followed together (vectorised) have the bits of paths followed one by one, in every small world.
 
 mod small;
 
@@ -28,7 +28,7 @@ use prbopt::transport::scene::batch::{Hits, Rays, Seen, SkyMap, blocked_together
 use prbopt::transport::scene::records::{Fields, SceneView, Sink};
 use small::worlds::{SmallWorld, cube, grid, image, mesh, wall, worlds};
 
-/// Flights, random walks and vertices as the compiler makes them for any processor; counts them.
+/// A `Pilot` as the compiler makes it for any processor, which counts flights, random walks and vertices.
 #[derive(Default)]
 struct Plain(Cell<usize>, Cell<usize>, Cell<usize>);
 
@@ -108,13 +108,14 @@ impl Fields<f32> for Values<'_> {
     }
 }
 
-/// All contributions of an adjoint, in an order of their own: slot, entry, bits; and the slots that it does without.
+/// All contributions of an adjoint, in an order of their own: slot, entry, bits; and the slots whose derivatives are not wanted.
 #[derive(Default)]
 struct Contributions(Vec<(u32, usize, u32)>, Vec<u32>);
 
 impl Contributions {
     fn sorted(mut self) -> Vec<(u32, usize, u32)> {
-        // A sum takes no notice of zeros, of either sign: those for lights that are occluded are sent by a path alone.
+        // Zeros of either sign, which change no sum, are left out: only a path that is followed alone sends them, for occluded
+        // lights.
         self.0
             .retain(|(slot, _, bits)| !self.1.contains(slot) && bits << 1 != 0);
         self.0.sort_unstable();
@@ -173,12 +174,12 @@ fn clouds() -> Vec<SmallWorld> {
     all
 }
 
-/// A lamp and a point that shines.
+/// A lamp with a surface and a point light.
 const LAMPS: &str = r#""lamp": {"type": "sphere", "center": [1.5, 1.5, 1], "radius": 0.5, "emitter": {"type": "area"}},
                        "point": {"type": "point", "position": [-1, 2, 3]}"#;
 
-/// Translucent things: shells of glass around a medium of one extinction, whose albedo is a number or a grid; meshes, and what
-/// something stands in, under a lamp that no light reaches the medium from straight.
+/// Translucent objects: shells of glass around a medium of one extinction, whose albedo is a number or a grid; meshes, and one
+/// with a ball inside, under lamps whose light does not reach the medium straight.
 fn translucent() -> Vec<SmallWorld> {
     let thing = |name, shell: &str, medium: &str, integrator| SmallWorld {
         name,
@@ -252,8 +253,8 @@ fn translucent() -> Vec<SmallWorld> {
     all
 }
 
-/// Rooms of opaque surfaces: all kinds that are shaded in lanes beside some that are not, twosided and textured, under lights that
-/// lanes draw (rectangles and spheres, alike or by weight) and others, with roulette and without.
+/// Rooms of opaque surfaces: all kinds that are shaded in lanes (SIMD) beside some that are not, twosided and textured, under
+/// lights that are drawn in lanes (rectangles and spheres, alike or by weight) and others, with roulette and without.
 fn rooms() -> Vec<SmallWorld> {
     let ball = |name: &str, center: [f32; 3], bsdf: &str| {
         format!(r#""{name}": {{"type": "sphere", "center": {center:?}, "radius": 0.45, "bsdf": {bsdf}}}"#)
@@ -338,8 +339,8 @@ fn rooms() -> Vec<SmallWorld> {
     ]
 }
 
-/// What followed paths together and alone have in common, derivatives by the slots `unwanted` aside: flights, random walks and
-/// vertices that were made side by side.
+/// Compares paths followed together with paths followed alone, but for derivatives by the slots `unwanted`; the numbers of
+/// flights, random walks and vertices that were made together.
 fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> Vec<u32>) -> [usize; 3] {
     let mut setup = small.setup("paired", &Options::default());
     setup.spp = 24;
@@ -387,7 +388,7 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
         .collect();
     let mut caches = Vec::<ReplayCache<f32>>::new();
     let sink = || Contributions(Vec::new(), unwanted(&scene));
-    // With room for what all random walks leave behind, and for some of it.
+    // With room for the notes of all random walks, and for some of them.
     let [(sent, states, walks), (sent_in_part, states_in_part, more_walks)] = [4096, 8].map(|room| {
         let (mut sent, mut states, before) = (sink(), Vec::new(), pilot.1.get());
         let feed = |begin: &mut Begin<[f32; 3]>| {
@@ -426,7 +427,7 @@ fn compare(small: &SmallWorld, estimator: u32, unwanted: impl Fn(&SceneView) -> 
             state(&first_alone.gathered),
             state(&replay_alone.gathered),
         );
-        // Where nothing scatters a path, a wave may only count the light that it would have nothing to derive of.
+        // Of a path that nothing scatters and that has no derivatives, a wave may only count the light.
         let only_counted = (&([0; 3], first_alone.1), &([0; 3], 0));
         let is_only_counted = straight && is_among_surfaces(&scene) && (first, replay) == only_counted;
         assert!(
@@ -522,8 +523,8 @@ fn derivatives_do_not_depend_on_what_else_is_sought() {
     assert!(spared > 10_000, "only {spared} derivatives by extinction were spared");
 }
 
-/// Where no light reaches a medium straight, a picture has the same mean if lamps are looked for all the same: of both
-/// means over 16 pixels and 4000 paths each the standard error is below 2 %, and they differ by less than four.
+/// No connections to lights are made in sealed media; a picture has the same mean if they are made: of both means over 16 pixels
+/// and 4000 paths each the standard error is below 2 %, and they differ by less than four.
 #[test]
 fn sealed_media_miss_no_light() {
     for small in translucent() {

@@ -1,5 +1,4 @@
-//! Differential tracking, `drt` and `paired`: derivatives that can be written down, and the mean against that of free
-//! flight.
+//! Differential tracking, `drt` and `paired`: derivatives of closed form, and the mean against that of free flight.
 
 mod small;
 
@@ -14,7 +13,7 @@ use prbopt::gradcheck::{Options, Setup, check};
 use prbopt::resident::layout::gradient;
 use small::worlds::{SmallWorld, cube, find, grid};
 
-/// Looks along -z at the middle of the box.
+/// A camera that looks along -z at the middle of the box.
 const AHEAD: &str = r#", "to_world": [{"look_at": {"origin": [0, 0, 50], "target": [0, 0, 0], "up": [0, 1, 0]}}]"#;
 /// A sky of the same radiance everywhere.
 const SKY: &str = r#""sky": {"type": "constant"}"#;
@@ -23,7 +22,7 @@ const SKY: &str = r#""sky": {"type": "constant"}"#;
 fn gradient_of(small: &SmallWorld, gradient: u32, spp: u32) -> Vec<f64> {
     let mut setup = small.setup("paired", &Options::default());
     if small.sensor == AHEAD {
-        // So nearly parallel that every ray is two long inside.
+        // Rays are so nearly parallel that each has a length of two inside.
         setup.resident.sensors[0].focal = [1e4; 2];
     }
     setup.spp = spp;

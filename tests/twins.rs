@@ -1,5 +1,5 @@
-//! The walk and the kernels stand in two languages: `src/transport/` and `src/kernels/` in Rust, `shaders/` in WGSL.
-//! What holds them together, as far as their text tells: files, functions and constants.
+//! The walk and the kernels stand in two languages: `src/transport/` and `src/kernels/` in Rust, `shaders/` in WGSL. By their
+//! text, files, functions and constants of both must correspond.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -392,7 +392,7 @@ fn exempt(stem: &str) -> Option<&'static str> {
     RUST_ONLY.iter().find(|(name, _)| excused(name)).map(|(_, why)| *why)
 }
 
-/// What the two lists do not share.
+/// The files of either list that lack a twin in the other.
 fn without_twin(rust: &[String], wgsl: &[String]) -> Vec<String> {
     let lonely = rust
         .iter()

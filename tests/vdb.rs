@@ -92,7 +92,7 @@ fn what_is_written_is_read_again() {
     }
     let whole = std::fs::metadata(&path).expect("written").len();
     assert!(whole < 20_000, "{whole}: what is empty takes no room");
-    // The grid called `density` is read among others; a turned one is told.
+    // The grid called `density` is read among others; a turned one is refused.
     let color = vdb::Volume {
         name: "albedo",
         channels: 3,

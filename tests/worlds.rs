@@ -29,7 +29,7 @@ fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
     let mut coarse = Vec::new();
     for small in worlds() {
         let mut setup = small.setup("free_flight", &options());
-        // In these a few of the draws of other worlds miss a ball, leave a derivative of parts that cancel in f32, or lie where Beckmann's
+        // In these worlds the usual draws miss a ball, leave a derivative of parts that cancel in f32, or lie where Beckmann's
         // shadowing, which is a fit, jumps by some 10⁻⁴ within a step of the differences.
         match small.name {
             "a ball of rgb fog in smoke over a red floor, area lights" => setup.spp = 8,
@@ -54,7 +54,7 @@ fn replay_agrees_with_finite_differences_and_the_device_with_replay() {
             .collect();
         errors.sort_by(f64::total_cmp);
         let ninth = errors[errors.len() * 9 / 10];
-        // What rounding leaves of differences by the shortest steps, 1e-4 of normals and roughnesses, is 1.3e-10.
+        // Rounding of differences by the shortest steps, 1e-4 of normals and roughnesses, is 1.3e-10.
         if ninth >= 5e-10 {
             coarse.push(format!("{}: a tenth of the errors exceed {ninth:.1e}", small.name));
         }
@@ -164,7 +164,7 @@ fn verdicts(setup: &Setup, fault: Fault) -> Vec<bool> {
         .collect()
 }
 
-/// In order: extinction, albedo, g, the lamp.
+/// The parameters in order: extinction, albedo, g, the lamp.
 #[test]
 fn planted_faults_are_rejected() {
     let setup = find("point light").setup("free_flight", &options());

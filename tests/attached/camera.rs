@@ -1,4 +1,5 @@
-//! Cameras that move: lenses and parallel rays beside pinholes, and a run that finds one behind glass from a picture.
+//! Cameras as parameters of `prb_attached`: thin lenses and parallel rays beside pinholes, and a run that finds a camera behind
+//! glass from a picture.
 
 use std::fs;
 use std::process::Command;
@@ -10,8 +11,8 @@ use prbopt::scene::SensorKind;
 use super::worlds::{CAMERA, World, traced_worlds};
 use super::{apart, both};
 
-/// Rays of a lens begin beside what turns leave where it is, and parallel ones far from it: path by path, their derivatives are those
-/// of the whole path.
+/// Rays of a thin lens start beside the camera's centre, which rotations keep fixed, parallel ones far from it. Path by path,
+/// replayed derivatives are within 1e-4, relative, of differences of the whole path, on at least 60 % of all paths.
 #[test]
 fn rays_of_all_cameras_move_with_them() {
     let slab = traced_worlds()
@@ -53,10 +54,10 @@ fn rays_of_all_cameras_move_with_them() {
     }
 }
 
-/// Where the camera begins beside its place: lengths along each axis of the world, and degrees about each.
+/// Initial error of the camera's pose: lengths along each axis of the world, and degrees about each.
 const BESIDE: [[f64; 3]; 2] = [[0.05, -0.05, 0.05], [1.0, -1.0, 1.0]];
 
-/// The scene, with more behind its last object.
+/// The scene in JSON; `more` is appended behind its last object.
 fn scene(more: &str) -> String {
     format!(
         r#"{{"integrator": {{"type": "prb_attached", "max_depth": 6}},
@@ -73,7 +74,8 @@ fn scene(more: &str) -> String {
     )
 }
 
-/// A camera that looks at a printed sheet through a thick pane, askew to both, comes back to a tenth of what it is beside its place.
+/// A camera looks at a printed sheet through a thick pane, oblique to both: a run brings each of its six pose errors below a
+/// tenth of what it was.
 #[test]
 fn a_run_finds_a_camera_behind_a_pane() {
     let folder = tempfile::tempdir().expect("a folder can be made");

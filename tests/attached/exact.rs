@@ -1,6 +1,6 @@
-//! Where every point and every direction of a path is a number of f32, nothing is left between the replay in f64 and differences
-//! of the whole path but the rounding of f64: a ray that meets all surfaces at right angles, flat and curved ones. Elsewhere the
-//! rounding of points decides (`replay_agrees_with_differences_of_the_whole_path`).
+//! Paths all of whose points and directions are exact in f32: a ray that meets all surfaces, flat and curved, at right angles.
+//! There the replay in f64 and differences of the whole path agree to 1e-8, only the rounding of f64 being left. Elsewhere the
+//! rounding of points to f32 decides (`replay_agrees_with_differences_of_the_whole_path`).
 
 use std::path::Path;
 
@@ -14,14 +14,14 @@ use super::small::draw;
 use super::trace::{self, Values};
 use super::{WEIGHT, apart, choices, told};
 
-/// Surfaces under the ray, and what is sought of them.
+/// Surfaces below the ray, and the parameters to differentiate by.
 struct World {
     name: &'static str,
     objects: String,
     wanted: &'static [&'static str],
 }
 
-/// A normal map of 4 × 4 texels, none of which turns a normal yet, over a BSDF.
+/// A normal map of 4 × 4 texels over a BSDF; every texel is the surface's own normal.
 fn mapped(bsdf: &str) -> String {
     format!(
         r#"{{"type": "normalmap", "use_shadowing_function": false, "inner": {bsdf},
@@ -40,7 +40,7 @@ fn pane(name: &str, bsdf: &str, [scale, z]: [f64; 2], up: bool) -> String {
     )
 }
 
-/// A ball of this radius whose axis is across the ray, which goes through its middle.
+/// A ball of this radius about a point of the ray, with its polar axis at right angles to the ray.
 fn ball(bsdf: &str, radius: f64, z: f64) -> String {
     format!(
         r#""ball": {{"type": "sphere", "bsdf": {bsdf}, "to_world": [{{"matrix":
@@ -49,14 +49,14 @@ fn ball(bsdf: &str, radius: f64, z: f64) -> String {
     )
 }
 
-/// A sheet with a picture that shines towards the ray's end.
+/// A rectangle that emits a picture of 16 × 8 texels, upwards or downwards.
 fn sheet(name: &str, z: f64, up: bool) -> String {
     let bsdf = r#"{"type": "diffuse", "reflectance": 0}, "emitter": {"type": "area", "radiance":
         {"type": "bitmap", "wrap_mode": "clamp", "data": {"resolution": [16, 8], "value": [0.5, 0.5, 0.5]}}}"#;
     pane(name, bsdf, [8.0, z], up)
 }
 
-/// Where the ray goes straight down, from as high as the camera.
+/// The place (x, y) at which the ray goes straight down, and the height of the camera, where it starts.
 const RAY: [f64; 2] = [0.75, 0.25];
 const HEIGHT: f32 = 4.0;
 
@@ -137,8 +137,8 @@ impl World {
     }
 }
 
-/// Derivatives of the radiance of a path by all that is checked, of the replay and of the whole path, and how many surfaces turn
-/// it. None where the second opinion knows no such path.
+/// Derivatives of a path's radiance by all checked parameters, by the replay and by differences of the whole path, and the number
+/// of surfaces that turn it. `None` where `trace` finds no such path.
 fn both(
     setup: &Setup,
     objective: &PathObjective,
@@ -150,7 +150,8 @@ fn both(
     let ray = (cast.ray.origin.map(f64::from), cast.ray.direction.map(f64::from));
     let mut replayed = objective.fields.zeros();
     let (path, _) = objective.replay(WEIGHT, cast, &mut objective.sums(&mut replayed));
-    // Paths of other lengths see the same light along this ray; some go on from a sheet, which sends nothing on.
+    // Along this ray, paths of other lengths have the same radiance: the depth tells them apart. Some go on from a sheet, of
+    // reflectance 0.
     if [0, 1].iter().any(|&a| path.origin[a] != cast.ray.origin[a]) {
         return None;
     }
@@ -162,7 +163,7 @@ fn both(
         let found = trace::radiance(&view, &here, ray, &reflects).expect("it stays the same path");
         (0..3).map(|c| WEIGHT[c] * found.radiance[c]).sum::<f64>()
     };
-    // The probability of the path's choices is a number of f32.
+    // The walk rounds the probability of the path's choices to f32: scaled to the radiance that it found.
     let scale = (0..3).map(|c| WEIGHT[c] * seen[c]).sum::<f64>() / weighed(values);
     let (mut found, mut expected) = (Vec::new(), Vec::new());
     for &slot in &setup.checked {

@@ -1,5 +1,5 @@
-//! The gradient by the texels of a lens at few samples a pixel, as the device has it, beside that of whole paths in f64: how far each is
-//! from the direction of the latter at many samples.
+//! The gradient by the texels of a lens's normal map at few samples a pixel, from the device's replay and from whole paths in
+//! f64: the cosine of each with the f64 gradient at many samples.
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::{ArrayKind, Device, Keys};
@@ -18,10 +18,11 @@ use super::{choices, told};
 const FEW: u32 = 128;
 const MANY: u32 = 4096;
 
-/// Of the random weights of pixels.
+/// Seed of the random weights of pixels.
 const SEED: u32 = 3;
 
-/// The true lens, small, seen from the front.
+/// The lens of `scenes/lens_target.json` with its true normal map of 4 × 4 texels, seen by the front camera on a film of 4 × 4
+/// pixels.
 fn lens(inverted: Option<f32>) -> Setup {
     let changes = [
         "front.film.width=4",
@@ -40,15 +41,15 @@ fn lens(inverted: Option<f32>) -> Setup {
     Setup::new(&scene, &options).expect("the lens is sound")
 }
 
-/// What a path's radiance counts, by colours.
+/// The derivative of the objective by a path's radiance, one number a channel.
 type Weights<'a> = &'a (dyn Fn(&PathObjective, &CastPath) -> [f64; 3] + Sync);
 
-/// Random weights of pixels.
+/// Random weights of pixels and channels.
 fn random(objective: &PathObjective, cast: &CastPath) -> [f64; 3] {
     objective.weight(SEED, cast)
 }
 
-/// The gradient of whole paths in f64, by differences with their choices held.
+/// The gradient of whole paths in f64, by differences with the choices of each path held.
 fn whole(setup: &Setup, iteration: u32, spp: u32, weights: Weights) -> Vec<f64> {
     let mut setup = setup.clone();
     setup.spp = spp;
@@ -70,7 +71,7 @@ fn whole(setup: &Setup, iteration: u32, spp: u32, weights: Weights) -> Vec<f64> 
     sum
 }
 
-/// Adds the derivatives of a path; false where it brings light, but the second opinion does not tell how.
+/// Adds the derivatives of a path to `sum`; false where the path has radiance that `trace` does not reproduce.
 fn add_whole(
     objective: &PathObjective,
     values: &[Vec<f64>],
@@ -88,7 +89,7 @@ fn add_whole(
     let Some((reflects, probability)) = choices().find_map(|reflects| told(&view, values, ray, reflects, seen)) else {
         return false;
     };
-    // It meets no face.
+    // The path meets no surface that turns it.
     if reflects.is_empty() {
         return true;
     }
@@ -131,7 +132,7 @@ fn rendered(setup: &Setup, keys: Keys, spp: u32) -> Cpu {
     device
 }
 
-/// The device's gradient along the paths of [`whole`], for what is in its adjoint image.
+/// The device's gradient along the paths of [`whole`], for the adjoint image that it holds.
 fn replayed(device: &mut Cpu, setup: &Setup, iteration: u32, spp: u32) -> Vec<f64> {
     let keys = keys(setup, iteration, Pass::Adjoint);
     device.backpropagate(&setup.batch, keys, spp).expect("gradients");
@@ -161,12 +162,12 @@ fn gradients_of_few_samples_point_where_those_of_whole_paths_do() {
     }
 }
 
-/// Iterations of a course, and samples a pixel of each of its passes.
+/// Iterations of an optimisation (`course`), and samples a pixel of each of its passes.
 const ITERATIONS: u32 = 20;
 const SPP: u32 = 256;
 
-/// Mean squared differences of the pictures from the target, from a flat face on, by steps of Adam along the gradients of replay or of
-/// whole paths.
+/// Mean squared errors against the target, one an iteration, of an optimisation by Adam from a flat face on, along the gradients
+/// of replay or of whole paths.
 fn course(truth: &Setup, target: &[[f32; 4]], by_replay: bool) -> Vec<f64> {
     let mut setup = truth.clone();
     let slot = setup.checked[0];
@@ -181,7 +182,7 @@ fn course(truth: &Setup, target: &[[f32; 4]], by_replay: bool) -> Vec<f64> {
         let image = device.image().expect("it was rendered");
         let entries = 3.0 * target.len() as f32;
         let apart = |image: &[[f32; 4]], pixel: usize| [0, 1, 2].map(|c: usize| image[pixel][c] - target[pixel][c]);
-        // By the numbers of all courses, so that noise is the same in all.
+        // The random numbers of this image are the same in all courses and iterations, and so is its noise.
         let shown = rendered(&setup, keys(&setup, 2, Pass::Preview), MANY)
             .image()
             .expect("it was rendered");
@@ -215,7 +216,8 @@ fn course(truth: &Setup, target: &[[f32; 4]], by_replay: bool) -> Vec<f64> {
     losses
 }
 
-/// A run by replay takes the course of one by derivatives of whole paths.
+/// An optimisation by replay has, at each iteration, an error within 10 % of that of one by derivatives of whole paths, which
+/// ends below 30 % of its first error.
 #[test]
 #[ignore = "takes a minute"]
 fn the_course_is_that_of_whole_paths() {

@@ -1,5 +1,6 @@
-//! A second opinion on paths through smooth glass and between mirrors: cameras, rectangles, spheres and flat triangles, which move,
-//! met, turned at and looked up in f64 with the choices of a path given, so that differences of its radiance are derivatives of the whole path.
+//! A second implementation of paths through smooth glass and between mirrors: cameras, rectangles, spheres and flat triangles,
+//! which may move, are intersected, reflected, refracted and looked up in f64 with the choices of a path given, so that
+//! differences of its radiance are derivatives of the whole path.
 
 use prbopt::resident::layout::{NONE, Rows, TextureRecord, background, leaf, surface};
 use prbopt::resident::motion::Motion;
@@ -33,7 +34,7 @@ pub(crate) struct Values<'a> {
     pub recorded: &'a [Vec<f64>],
 }
 
-/// `x` turned about `axis` by as many degrees as that is long.
+/// `x` rotated about `axis` by the length of `axis` in degrees.
 fn turned(axis: V, x: V) -> V {
     let degrees = dot(axis, axis).sqrt();
     if degrees == 0.0 {
@@ -44,7 +45,7 @@ fn turned(axis: V, x: V) -> V {
     add(add(x.map(|x| x * cosine), cross(axis, x), sine), axis, along)
 }
 
-/// The images of a surface's axes, and of its origin, where the values put it.
+/// The axes and the origin of a surface in world space, at the current values.
 fn place(view: &SceneView, number: usize, values: &Values) -> ([V; 3], V) {
     let rows: Rows = view.surfaces[number].to_world;
     let column = |c: usize| rows.map(|row| f64::from(row[c]));
@@ -55,7 +56,7 @@ fn place(view: &SceneView, number: usize, values: &Values) -> ([V; 3], V) {
     }
 }
 
-/// A ray of the scene's first camera, where the values put it.
+/// A ray of the scene's first camera, whose pose is that of the current values.
 pub(crate) fn ray(view: &SceneView, values: &Values, (origin, direction): (V, V)) -> (V, V) {
     let first = view.surfaces.len() + view.lights.len();
     match view.motions.get(first).copied().flatten() {
@@ -67,7 +68,7 @@ pub(crate) fn ray(view: &SceneView, values: &Values, (origin, direction): (V, V)
     }
 }
 
-/// Vectors and a point of what is moved, which the records have, where the values put them.
+/// Vectors and a point of an object that moves: from where the records have them to where the current values put them.
 fn moved<const VECTORS: usize>(motion: &Motion, values: &Values, vectors: [V; VECTORS], point: V) -> ([V; VECTORS], V) {
     let part = |all: &[Vec<f64>], slot: u32, otherwise: f64| match slot {
         NONE => [otherwise; 3],
@@ -106,7 +107,7 @@ fn meet_one(view: &SceneView, values: &Values, number: usize, origin: V, directi
     if record.kind == surface::MESH {
         return meet_mesh(view, values, number, origin, direction);
     }
-    // The inverse of the map to the world, whose own rounding counts for nothing.
+    // The inverse of `to_world` in f64: the record's own `to_local` is rounded to f32.
     let ([x, y, z], shift) = place(view, number, values);
     let volume = dot(x, cross(y, z));
     let rows = [cross(y, z), cross(z, x), cross(x, y)];
@@ -211,16 +212,16 @@ fn sky(view: &SceneView, values: &[Vec<f64>], direction: V) -> V {
     })
 }
 
-/// What a path brings.
+/// The contribution of a path.
 pub(crate) struct Brought {
     pub radiance: V,
-    /// Of the path's choices.
+    /// Probability of the path's choices between reflection and refraction.
     pub probability: f64,
-    /// Whether it ends at a diffuse plane, of whose radiance the reflectance alone is known.
+    /// Whether it ends at a diffuse plane; `radiance` then has the plane's reflectance in the place of its radiance.
     pub scattered: bool,
 }
 
-/// What a path brings whose vertices reflect or not. None where there is no such path.
+/// The contribution of the path whose vertices reflect (true) or refract. `None` where there is no such path.
 pub(crate) fn radiance(view: &SceneView, all: &Values, seen: (V, V), reflects: &[bool]) -> Option<Brought> {
     let values = all.now;
     let (mut origin, mut direction) = ray(view, all, seen);
@@ -250,7 +251,7 @@ pub(crate) fn radiance(view: &SceneView, all: &Values, seen: (V, V), reflects: &
         } else {
             assert_eq!(turned_at.kind, leaf::DIELECTRIC, "no other smooth surface is known");
             let f = fresnel(cosine, value(0)[0]);
-            // The index on the path's side over that beyond.
+            // The index on the path's side over that on the other side.
             let (e, m) = if cosine > 0.0 {
                 (1.0 / value(0)[0], m)
             } else {
@@ -267,7 +268,7 @@ pub(crate) fn radiance(view: &SceneView, all: &Values, seen: (V, V), reflects: &
                 }
             };
         }
-        // Light goes to one side of the surface and of its turned normal.
+        // The next direction must be on the same side of the surface as of its turned normal.
         let through = dot(next, met.n) * dot(back, met.n) < 0.0;
         if through == reflect {
             return None;
@@ -300,7 +301,7 @@ pub(crate) fn radiance(view: &SceneView, all: &Values, seen: (V, V), reflects: &
     (plane.kind == leaf::DIFFUSE).then(|| brought(picture(plane.first_texture), true))?
 }
 
-/// The normal that a path coming from `back` is turned at.
+/// The normal that reflects or refracts a path coming from `back`: the normal map's, if there is one.
 fn normal(view: &SceneView, values: &[Vec<f64>], met: &Met, back: V, relief: u32) -> V {
     if relief == NONE {
         return met.n;

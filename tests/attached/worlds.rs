@@ -1,4 +1,4 @@
-//! Worlds of smooth glass, mirrors and printed planes, in which all that is seen moves with what is sought.
+//! Worlds of smooth glass, mirrors and printed planes whose whole image moves with the parameters to differentiate by.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use prbopt::scene::{self, Scene};
 use super::small::draw;
 use super::small::worlds::sky;
 
-/// Surfaces that turn a path, at most, plus one.
+/// One more than the surfaces that turn a path at most.
 pub(super) const MOST_TURNS: u32 = 6;
 
-/// A world of a name that looks at `objects`, before an environment map if `sky`; `wanted` are sought.
+/// A named world of `objects`, before an environment map if `sky`, to be differentiated by the parameters `wanted`.
 pub(super) struct World {
     pub(super) name: &'static str,
     pub(super) objects: String,
@@ -99,7 +99,7 @@ pub(super) fn worlds() -> Vec<World> {
             sky: true,
             max_depth: 4,
         },
-        // A wedge as of two planes without end, which have no silhouettes.
+        // A wedge of two planes so large that their edges, which would be silhouettes, are never seen.
         World {
             name: "a printed plane seen in a mirror",
             objects: format!(
@@ -117,10 +117,10 @@ pub(super) fn worlds() -> Vec<World> {
     ]
 }
 
-/// The parts of the place of [`World::scene`]'s camera.
+/// The parameters of the pose of [`World::scene`]'s camera.
 pub(super) const CAMERA: &[&str] = &["camera.to_world.translate", "camera.to_world.rotate"];
 
-/// The same, in which the camera is moved or shapes that cover all that is seen: nothing has silhouettes.
+/// Worlds in which the camera moves, or shapes that fill the whole view: no silhouette is seen.
 pub(super) fn moving_worlds() -> Vec<World> {
     let glass = r#"{"type": "dielectric", "int_ior": 1.4, "ext_ior": 1}"#;
     let metal = r#"{"type": "conductor", "eta": 0.2, "k": 3.9}"#;
@@ -177,7 +177,7 @@ pub(super) fn moving_worlds() -> Vec<World> {
             wedge,
             &["mirror.to_world.translate"],
         ),
-        // Turned over the plane, the mirror would uncover other parts of the sky that lights it.
+        // If it turned over the plane, the mirror would uncover other parts of the sky that lights the plane.
         sky(
             "a mirror that turns",
             format!(
@@ -196,7 +196,7 @@ impl World {
         self.wanted.iter().any(of_place)
     }
 
-    /// With the points of chains held if not `attached`.
+    /// The scene; the points of chains are held fixed if not `attached`.
     pub(super) fn scene(&self, attached: bool) -> Scene {
         let wanted: Vec<String> = self.wanted.iter().map(|path| format!(r#""{path}": {{}}"#)).collect();
         let text = format!(
@@ -221,7 +221,7 @@ impl World {
         self.setup_of(&self.scene(attached))
     }
 
-    /// A scene of this world with random normals and radiance.
+    /// A scene of this world with random normals, radiance and places.
     pub(super) fn setup_of(&self, scene: &Scene) -> Setup {
         let options = Options {
             seed: 5,
@@ -236,7 +236,7 @@ impl World {
                     Quantity::Normal if j % 3 == 2 => 0.9 + 0.1 * u,
                     Quantity::Normal => 0.45 + 0.1 * u,
                     Quantity::Translation => 0.1 * (u - 0.5),
-                    // A camera is to see the same as before.
+                    // A camera turns by at most 1°, so that its view stays about the same.
                     Quantity::Orientation if parameter.path.starts_with("camera") => 2.0 * (u - 0.5),
                     Quantity::Orientation => 8.0 * (u - 0.5),
                     Quantity::Extent => 0.95 + 0.1 * u,
@@ -250,7 +250,7 @@ impl World {
     }
 }
 
-/// A sheet with a picture that shines, as large as all that is seen, `z` behind or before what stands about the origin.
+/// A rectangle that emits a picture and fills the whole view, at this z behind (negative) or before the objects about the origin.
 fn sheet(name: &str, z: f64) -> String {
     let place = match z < 0.0 {
         true => format!(r#"{{"translate": [0.1, 0, {z}]}}"#),
@@ -264,7 +264,7 @@ fn sheet(name: &str, z: f64) -> String {
     )
 }
 
-/// Worlds that the second opinion knows: rectangles and spheres between two sheets that shine.
+/// Worlds that `trace` can follow: rectangles, spheres and flat triangles, most of them between two sheets that shine.
 pub(super) fn traced_worlds() -> Vec<World> {
     let glass = r#"{"type": "dielectric", "int_ior": 1.4, "ext_ior": 1}"#;
     let metal = r#"{"type": "conductor", "eta": 0.2, "k": 3.9}"#;

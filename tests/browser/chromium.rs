@@ -10,14 +10,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-/// An answer that takes longer than this does not come.
+/// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running browser; it ends with this value.
 pub(crate) struct Chromium {
     process: Child,
     wire: RefCell<Wire>,
-    /// What the browser writes for itself.
+    /// The folder of the browser's profile, deleted with this value.
     _profile: tempfile::TempDir,
 }
 

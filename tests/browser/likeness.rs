@@ -1,9 +1,9 @@
 //! Whether two pictures of a page show the same things in about the same places, whatever the fonts.
 //!
-//! A page is kept as thumbnails of its parts, so that what is higher in one part moves no other, and small pictures
-//! that a whole page would outweigh are kept apart. They are compared block by block: by the mean colour, and by the
-//! ink, which is how much a block varies inside. Fonts move single letters and lines, and few blocks lose or gain all
-//! of their ink; a plot that is not drawn leaves blank blocks.
+//! A page is kept as thumbnails of its parts, so that a part that grows shifts no other one; small pictures, which would count
+//! for little in a mean over a whole page, are kept apart. They are compared block by block: by the mean colour, and by the ink,
+//! which is how much a block varies inside. Fonts move single letters and lines, and few blocks lose or gain all of their ink; a
+//! plot that is not drawn leaves blank blocks.
 
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,13 @@ const ACROSS: u32 = 12;
 /// Where pages are kept.
 const FOLDER: &str = "tests/data/report";
 
-/// Between the parts of a committed page.
+/// The colour of the line between the parts of a committed page.
 const LINE: Rgb<u8> = Rgb([255, 0, 255]);
 
 /// The environment variable with which references are written anew.
 const UPDATE: &str = "PRBOPT_UPDATE_SCREENSHOTS";
 
-/// The ink from which on a block shows something, and the part of another's ink below which it is blank beside it.
+/// Ink above which a block counts as inked, and the share of the other page's ink below which it counts as blank.
 const INKED: f64 = 3.0;
 const BLANK: f64 = 0.35;
 
@@ -39,7 +39,7 @@ pub(super) struct Distance {
 }
 
 impl Distance {
-    /// What other fonts may do; the tests plant faults that must be farther away.
+    /// Bounds that a change of fonts stays within; the faults that the tests plant must exceed them.
     pub(super) fn is_near(self) -> bool {
         self.color < 2.5 && self.lost < 0.1 && self.gained < 0.1 && self.height < 1.5
     }

@@ -53,7 +53,7 @@ fn wait(page: &Open, script: &str) {
     }
 }
 
-/// The picture as it is shown, made small: noise has gone, what it shows has not.
+/// The picture as it is shown, scaled down to 32 × 32 pixels, which averages its noise.
 fn picture(page: &Open) -> Vec<f64> {
     let text = page.ask(
         "(() => { const small = new OffscreenCanvas(32, 32).getContext('2d'); small.imageSmoothingQuality = 'high'; \
@@ -68,7 +68,7 @@ fn apart(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f64>() / a.len() as f64
 }
 
-/// More than what refinement changes, less than any turn.
+/// A difference by [`apart`] that is more than refinement makes and less than any turn of the camera.
 const APART: f64 = 1.2;
 
 /// Waits until the picture shows something else.
@@ -80,8 +80,8 @@ fn changed(page: &Open, before: &[f64]) {
     }
 }
 
-/// Waits until a picture is refined and comes to rest: what is rendered after it changes it less and less. A busy machine may
-/// still deliver renders of an earlier move when this begins.
+/// Waits until a picture is refined and comes to rest: two pictures half a second apart differ by less than half of [`APART`]. A
+/// busy machine may still deliver renders of an earlier move when this begins.
 fn rested(page: &Open) -> Vec<f64> {
     let end = Instant::now() + Duration::from_secs(60);
     let mut before = Vec::new();
@@ -247,7 +247,7 @@ fn a_run_at_work_is_turned_paused_and_let_go_on() {
     page.screenshot("live_report");
     page.close();
 
-    // On a phone nothing sticks out, and two fingers come closer.
+    // At the width of a phone nothing overflows, and two fingers zoom in.
     let page = open(&browser, &served, [390, 844], true);
     let width = page.number("document.documentElement.scrollWidth");
     assert!(width <= 390.0, "nothing sticks out on a phone: {width}");

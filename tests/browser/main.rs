@@ -1,4 +1,4 @@
-//! The report in a real browser: what it draws, that what moves moves, and that nothing is wrong in its console.
+//! The report in a real browser: its plots are drawn, its sliders and buttons work, and its console has no errors.
 //!
 //! The whole page and its slices, in both schemes and two widths, are compared loosely with committed thumbnails
 //! ([`likeness`]).
@@ -88,7 +88,7 @@ impl<'b> Open<'b> {
         Self { tab }
     }
 
-    /// What the page's console has complained of.
+    /// Errors and exceptions in the page's console.
     fn complaints(&self) -> Vec<Value> {
         let wrong = |event: &Value| match event["method"].as_str() {
             Some("Runtime.exceptionThrown") => true,
@@ -169,12 +169,12 @@ impl<'b> Open<'b> {
     }
 }
 
-/// A style sheet that is added to a page.
+/// A script that adds a style sheet to a page.
 fn style(rules: &str) -> String {
     format!("document.head.insertAdjacentHTML('beforeend', `<style class=\"planted\">{rules}</style>`)")
 }
 
-/// Sets the first slider that `selector` finds and tells the page.
+/// A script that sets the first slider that `selector` finds and tells the page.
 fn slide(selector: &str, value: &str) -> String {
     format!(
         "(() => {{ const s = document.querySelector(`{selector}`); s.value = {value}; \

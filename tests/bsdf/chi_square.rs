@@ -65,7 +65,7 @@ const COLUMNS: usize = 20;
 /// Cells of fewer expected draws are pooled.
 const LEAST: f64 = 10.0;
 
-/// Chi-square of the smooth samples of `count` draws with its degrees of freedom.
+/// Chi-square of the smooth samples among `count` draws, with its degrees of freedom; a `skew` > 0 plants a fault.
 fn chi_square(model: &Model, wi: [f32; 3], count: u32, skew: f32) -> (f64, usize) {
     let mut draws = Draws::new(11);
     let draw = || {
@@ -115,7 +115,7 @@ pub fn statistic(
             "{label}: draws where none may be"
         );
     }
-    // What is rejected or discrete is not counted, so that counts are independent of each other.
+    // Rejected and discrete samples are left out, so that the counts are independent of each other.
     (sum, cells)
 }
 
@@ -125,14 +125,14 @@ pub fn bound(freedom: usize) -> f64 {
     k * (1.0 - 2.0 / (9.0 * k) + z * (2.0 / (9.0 * k)).sqrt()).powi(3)
 }
 
-/// Draws for which errors of a pdf that is exact but for rounding are within chance, and such at which the fit in
-/// Beckmann's shadowing is.
+/// Number of draws at which the error of the pdf is within chance: 2^17 where it is rounding alone, 2^15 where Beckmann's
+/// shadowing is a fit.
 fn draws(model: &Model) -> u32 {
     let fitted = model.distribution == Distribution::Beckmann && model.visible;
     if fitted { 1 << 15 } else { 1 << 17 }
 }
 
-/// Distributions that a grid of 240 by 240 points resolves.
+/// Models whose smooth lobe a grid of 240 by 240 points resolves.
 fn tested() -> Vec<Model> {
     let mut all = models();
     let mut floored = all
@@ -154,7 +154,7 @@ fn directions_follow_their_pdfs() {
             if wi[2] < 0.0 && !model.is_two_sided() {
                 continue;
             }
-            // Beyond total reflection nothing is left for a plastic's base.
+            // Under total reflection no light reaches a plastic's base, and there is no smooth sample.
             let (found, cells) = chi_square(&model, wi, draws(&model), 0.0);
             assert!(
                 cells == 0 || found < bound(cells),
@@ -166,7 +166,7 @@ fn directions_follow_their_pdfs() {
     }
 }
 
-/// Draws that are a little more often small, by a power of 1.1, are seen with each of them.
+/// Power: one of the uniform numbers raised to 1.1, and so a little more often small, is seen for every model.
 #[test]
 fn skewed_draws_are_seen() {
     for model in tested() {

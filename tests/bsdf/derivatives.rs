@@ -10,7 +10,7 @@ use prbopt::transport::scene::bsdf::transmittance::{ENTRIES, TransmittanceTable}
 
 use super::models::{Kind, Model, directions, models};
 
-/// What the channels' derivatives are weighted by.
+/// Weights of the channels in the number that is differentiated.
 const WEIGHTS: [f32; 3] = [0.7, -0.4, 1.1];
 
 /// A value, or the factor of a lobe, as a function of the parameters: weighted, in any number.
@@ -46,7 +46,7 @@ fn dual(model: &Model, place: Place, i: usize) -> f64 {
     weighted(model, place, &p).slope
 }
 
-/// Directions on both sides, grazing ones, and such that mirror or refract each other nearly.
+/// Pairs of directions: on both sides, grazing, and such that nearly mirror or refract each other.
 fn places(model: &Model) -> Vec<Place> {
     let all = directions(&[0.95, 0.5, 0.08, -0.9, -0.3, 0.999, 1e-3]);
     let mut places = Vec::new();
@@ -64,7 +64,7 @@ fn places(model: &Model) -> Vec<Place> {
     places
 }
 
-/// The size that derivatives are judged by: their own, or what they add up to by parts that cancel.
+/// The scale of an allowed error: the derivative itself, plus a thousandth of the value, as parts of a derivative may cancel.
 fn size(model: &Model, place: Place, exact: f64) -> f64 {
     let value: f64 = channels(model, place, &model.lifted::<f64>()).0.iter().sum();
     exact.abs() + 1e-3 * value.abs() + 1e-12
@@ -78,7 +78,7 @@ fn closed_derivatives_are_those_of_dual_numbers() {
             let closed = adjoint(&model, place, &model.lifted::<f64>());
             for (i, closed) in closed.iter().enumerate() {
                 let exact = dual(&model, place, i);
-                // Infinite slopes of roots at zero are none here.
+                // A root of the base colour has an infinite slope at zero, which is not compared.
                 let rooted = model.kind == Kind::Principled && i < 3 && model.parameters[i] == 0.0;
                 if rooted && !exact.is_finite() {
                     continue;
@@ -104,8 +104,8 @@ fn dual_numbers_are_central_differences() {
             for i in 0..model.parameters.len() {
                 let exact = dual(&model, place, i);
                 let p = model.lifted::<f64>();
-                // Not where a bound of the parameter's range is a corner of the value, or of a table, which is rebuilt
-                // below.
+                // Not at the bounds of a parameter's range, where the value has a corner, nor by parameters of a rough plastic's
+                // table, whose derivatives are tested below.
                 let table = model.kind == Kind::RoughPlastic && i < 2;
                 let bound = p[i] == 0.0 || (p[i] - 1.0).abs() < 1e-6 || !exact.is_finite();
                 if table || bound {
@@ -139,7 +139,7 @@ fn dual_numbers_are_central_differences() {
     );
 }
 
-/// Turned by an angle that a dual number differentiates by, about each axis.
+/// A direction turned about an axis, as dual numbers: the slope is by the angle.
 fn turned(v: [f32; 3], axis: usize) -> [Dual; 3] {
     let mut slopes = [0.0; 3];
     let [a, b] = [(axis + 1) % 3, (axis + 2) % 3];
@@ -201,7 +201,7 @@ fn f32_derivatives_are_those_of_f64() {
             );
             let value: f64 = channels(&model, place, &model.lifted::<f64>()).0.iter().sum();
             for (i, (narrow, wide)) in narrow.iter().zip(&wide).enumerate() {
-                // The parts of a logarithmic derivative by a roughness are as large as the value over it.
+                // The parts of a logarithmic derivative by a roughness are as large as the value over the roughness.
                 let scale = wide.abs() + value.abs() / f64::from(model.parameters[i].abs()).max(0.1) + 1e-6;
                 let off = (f64::from(*narrow) - wide).abs() / scale;
                 assert!(
@@ -217,8 +217,8 @@ fn f32_derivatives_are_those_of_f64() {
     println!("f32 derivatives: {compared}, worst {worst:.1e}");
 }
 
-/// Derivatives of tables by roughness against differences of tables, over steps that are so long that chance evens out
-/// which nodes pass the critical angle or the horizon within them.
+/// Derivatives of tables by roughness against differences of tables, to 1.2 % of their norm plus 0.03. The steps are so long that
+/// the jumps of quadrature nodes past the critical angle or the horizon average out.
 #[test]
 fn tables_have_derivatives_too() {
     for distribution in [Distribution::Beckmann, Distribution::Ggx] {
@@ -237,8 +237,8 @@ fn tables_have_derivatives_too() {
     }
 }
 
-/// Those by the index of what is reflected inside, against a parabola through tables of indices so far apart that the ripples of the
-/// quadrature even out.
+/// Derivatives of the reflectance of diffuse light from inside by the index, against least squares through tables of indices so
+/// far apart that the ripples of the quadrature average out, to 1.5 %.
 #[test]
 fn tables_have_derivatives_by_the_index() {
     for distribution in [Distribution::Beckmann, Distribution::Ggx] {
@@ -258,7 +258,8 @@ fn tables_have_derivatives_by_the_index() {
     }
 }
 
-/// The base under a rough coat gets darker as the coat gets rougher, by what tables that are constants would miss.
+/// The base under a rough coat gets darker as the coat gets rougher; a derivative that took the table for a constant would miss
+/// that.
 #[test]
 fn the_derivative_by_a_plastics_roughness_has_the_tables_part() {
     let model = Model::new(Kind::RoughPlastic, &[1.5, 0.3, 0.8, 0.8, 0.8, 0.0, 0.0, 0.0]);
@@ -294,7 +295,7 @@ fn a_clamped_roughness_has_no_derivative() {
     }
 }
 
-/// Values are zero where a factor is, derivatives by it are not.
+/// At a factor of zero the value is zero, but not its derivative by that factor.
 #[test]
 fn zero_factors_have_derivatives() {
     let (wi, wo) = ([0.6, 0.0, 0.8], [-0.5, 0.1, 0.86]);

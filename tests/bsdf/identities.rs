@@ -42,8 +42,8 @@ fn samples_have_the_pdf_and_the_weight_that_evaluation_gives() {
                     assert_eq!(sample.eta, 1.0, "{}: {sample:?}", model.label());
                 }
                 let weight = value.0.map(|x| x / sample.pdf);
-                // All normals, not the visible ones alone, have weights that grow at grazing angles; the base of a
-                // coat that is chosen rarely, and a metal behind a lobe of small share, have them above one.
+                // Sampling all normals, not the visible ones alone, gives weights that grow at grazing angles; the base of a coat
+                // that is rarely chosen, and a metal behind a lobe of small share, have weights above one.
                 let bound = if model.visible { 8.0 } else { 200.0 };
                 assert!(
                     weight.iter().all(|w| w.is_finite() && *w >= 0.0 && *w < bound),
@@ -55,7 +55,7 @@ fn samples_have_the_pdf_and_the_weight_that_evaluation_gives() {
     }
 }
 
-/// Directions that are rejected are what is missing from one.
+/// The integral of a pdf is the share of draws that give a smooth sample; the others are rejected or discrete.
 #[test]
 fn pdfs_integrate_to_the_share_of_samples_that_are_kept() {
     for model in models()
@@ -88,7 +88,8 @@ fn pdfs_integrate_to_the_share_of_samples_that_are_kept() {
     }
 }
 
-/// f(wi, wo) / η² is symmetric, of those that derive from physics: value over cosine, radiance gathered by η².
+/// Reciprocity of the physical models, to 1e-6: f(wi, wo) / η² is symmetric, with f the value over the cosine and η the index on
+/// the side of wo.
 #[test]
 fn light_takes_the_same_way_back() {
     use Kind::*;
@@ -100,7 +101,7 @@ fn light_takes_the_same_way_back() {
         let p = model.lifted::<f64>();
         for &wi in &all {
             for &wo in &all {
-                // The radiance on a side goes with the square of its index.
+                // Radiance on a side is proportional to the square of its index.
                 let scale = |to: [f32; 3]| if to[2] < 0.0 { p[0] * p[0] } else { 1.0 };
                 let [there, back] = [(wi, wo), (wo, wi)].map(|(i, o)| {
                     let f = model.eval(&p, i, o)[0] / f64::from(o[2].abs());
@@ -116,7 +117,7 @@ fn light_takes_the_same_way_back() {
     }
 }
 
-/// Nothing reflects more than it gets; a smooth glass or mirror reflects and transmits all.
+/// Energy: rough models reflect and transmit at most what arrives, to 0.5 %; smooth and thin glass exactly that, to 1e-12.
 #[test]
 fn energy_is_kept() {
     for distribution in [Distribution::Beckmann, Distribution::Ggx] {
@@ -133,7 +134,7 @@ fn energy_is_kept() {
                 for wi in directions(&[0.9, 0.5, 0.2]) {
                     let sum = sphere_integral(160, |wo| {
                         let value = f64::from(model.eval(&model.parameters, wi, wo)[1]);
-                        // Flux, not radiance.
+                        // The value is that of radiance, 1/η² of the flux where light is refracted.
                         if wo[2] < 0.0 { value * 2.25 } else { value }
                     });
                     assert!(sum < 1.005 && sum > least, "{}, {wi:?}: {sum}", model.label());

@@ -39,7 +39,7 @@ impl Kind {
     ];
 }
 
-/// A BSDF and what of it is no number to differentiate by.
+/// A BSDF: its kind, settings that are not differentiated, and the list of its parameters.
 #[derive(Debug, Clone)]
 pub struct Model {
     pub kind: Kind,
@@ -49,7 +49,7 @@ pub struct Model {
     pub specular_weight: f32,
     pub least_share: f32,
     pub parameters: Vec<f32>,
-    /// Of a rough plastic: its coat's.
+    /// Transmittances of the coat, of a rough plastic alone.
     pub table: Option<TransmittanceTable>,
 }
 
@@ -395,13 +395,13 @@ impl Model {
     }
 }
 
-/// Parameters of every kind, plain ones and such at their bounds.
+/// Parameters of every kind, in the middle of their ranges and at their bounds.
 pub fn models() -> Vec<Model> {
     const GOLD: [f32; 6] = [0.143, 0.3753, 1.4421, 3.983, 2.3856, 1.6034];
     let conductor = |metal: [f32; 6], rest: &[f32]| [&metal[..], rest].concat();
     let mut all = vec![
         Model::new(Kind::Conductor, &conductor(GOLD, &[0.9, 0.8, 1.0])),
-        // A mirror, and one that is matched with the outside.
+        // By channels: a mirror, an index that matches the outside, and a metal.
         Model::new(
             Kind::Conductor,
             &conductor([0.0, 1.0, 0.5, 1.0, 0.0, 2.0], &[1.0, 0.0, 0.5]),

@@ -1,4 +1,4 @@
-//! Values, pdfs and samples as Mitsuba 3.9.1 has them (`tests/data/peer/bsdfs.py` writes them).
+//! Values, pdfs and samples against those of Mitsuba 3.9.1 (`tests/data/peer/bsdfs.py` writes them).
 
 use prbopt::transport::scene::bsdf::local::Lobe;
 use prbopt::transport::scene::bsdf::microfacet::Distribution;
@@ -38,8 +38,8 @@ fn triple(row: &[f32], first: usize) -> [f32; 3] {
     [row[first], row[first + 1], row[first + 2]]
 }
 
-/// Both compute in f32: half vectors of directions that nearly cancel, and what is left of 1 - F near one, are known to
-/// fewer digits; the tables of rough plastics are integrated by other nodes.
+/// Both compute in f32: half vectors of directions that nearly cancel, and 1 - F where F is near one, have fewer correct digits;
+/// the tables of rough plastics are integrated by other nodes.
 fn close(ours: f32, theirs: f32, model: &Model) -> bool {
     let relative = if model.kind == Kind::RoughPlastic { 5e-3 } else { 2e-4 };
     (ours - theirs).abs() <= relative * theirs.abs() + 2e-6
@@ -98,7 +98,7 @@ fn numbers_are_those_of_another_renderer() {
             lit += usize::from(row[7] > 0.0);
             mistakes.extend(compare(&model, &row).err());
         }
-        // A parameter that is a little off is seen.
+        // Power: a parameter that is off by 5 %, or by 0.02 where it is small, is seen in some row.
         for i in 0..model.parameters.len() {
             let mut faulty = model.clone();
             let x = faulty.parameters[i];
@@ -122,8 +122,8 @@ fn numbers_are_those_of_another_renderer() {
     );
 }
 
-/// Parameters that others switch off: a tint without what it tints, the clear coat's gloss without a coat; and the
-/// specular factor of a plastic's mirror image, which is no value.
+/// Parameters without effect: a tint without what it tints, the gloss of the clear coat without a coat; and the specular factor
+/// of a plastic's mirror image, which is a discrete lobe and not in the values.
 fn is_idle(model: &Model, parameter: usize) -> bool {
     let p = &model.parameters;
     match (model.kind, parameter) {

@@ -13,7 +13,7 @@ use prbopt::transport::scene::tables::Tables;
 
 use super::chi_square::{bound, statistic};
 
-/// Values of parameters as they are.
+/// Parameters whose values on the integrand and the sampling side are the same.
 struct Values<'a>(&'a [&'a [f32]]);
 
 impl records::Fields<f32> for Values<'_> {
@@ -30,7 +30,7 @@ impl records::Fields<f32> for Values<'_> {
 const NORMALS: &str = r#""normalmap": {"type": "bitmap", "data": {"resolution": [6, 5], "coin": 3}}"#;
 const HEIGHTS: &str = r#""scale": 4, "heights": {"type": "bitmap", "data": {"resolution": [6, 5], "coin": 4}}"#;
 
-/// Both sides alike, under a normal that is turned by 77 degrees.
+/// A BSDF that is the same on both sides, under a normal that is tilted by 77 degrees.
 const STEEP: &str = r#"{"type": "normalmap", "flip_invalid_normals": false, "use_shadowing_function": false,
     "normalmap": {"type": "bitmap", "data": {"resolution": [1, 1], "value": [0.95, 0.5, 0.6]}},
     "b": {"type": "twosided", "c": {"type": "diffuse", "reflectance": 0.5}}}"#;
@@ -123,7 +123,7 @@ fn directions_follow_their_pdfs_under_reliefs() {
     });
 }
 
-/// Samples have the pdf and the weight that evaluation gives, and none lies where nothing is sent.
+/// Samples have the pdf and the weight that evaluation gives, to 1 % and 2 %, and evaluation has a value at each of them.
 #[test]
 fn samples_under_reliefs_have_the_weight_that_evaluation_gives() {
     meet(|view, values, at, label| {
@@ -144,7 +144,8 @@ fn samples_under_reliefs_have_the_weight_that_evaluation_gives() {
             for c in 0..3 {
                 let off = (weight[c] * pdf - value[c]).abs();
                 assert!(off <= 2e-2 * value[c] + 1e-6, "{label}: {weight:?} {value:?} {pdf}");
-                // No draw is of the side that the turned normal does not choose.
+                // Where the path comes from behind the steep normal, no draw is lost on the other side: the weight is the
+                // reflectance.
                 let turned_away = at.wi[0] < -0.2 && label == STEEP;
                 assert!(!turned_away || (weight[c] - 0.5).abs() < 1e-3, "{label}: {weight:?}");
             }

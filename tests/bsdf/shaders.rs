@@ -1,4 +1,4 @@
-//! The shaders' twins: the same numbers as Rust's f32 within rounding, on the first adapter.
+//! BSDFs in WGSL: the same numbers as in Rust's f32 within rounding, on the first adapter.
 //!
 //! Without an adapter the test prints that it was skipped; with `PRBOPT_REQUIRE_GPU=1` it fails instead.
 
@@ -12,7 +12,7 @@ use prbopt::transport::scene::bsdf::local::{Lobe, outer};
 use super::chi_square::Draws;
 use super::models::{Kind, Model, directions, models};
 
-/// Numbers of a row that goes in and of one that comes out.
+/// Numbers in a row of inputs and in a row of results.
 const ROW: usize = 40;
 const RESULT: usize = 72;
 /// The most parameters that a BSDF has.
@@ -209,7 +209,7 @@ impl Row {
         row
     }
 
-    /// What Rust makes of it: groups of numbers, each with its place in the results.
+    /// What Rust computes: groups of numbers, each with its place in a row of results.
     fn expected(&self) -> Vec<(usize, Vec<f32>)> {
         let (model, p, d) = (&self.model, &self.model.parameters[..], Rgb(WEIGHTS));
         let mut groups = Vec::new();
@@ -247,7 +247,7 @@ fn rows(kind: Kind) -> Vec<Row> {
             for turn in 0..12 {
                 let (u1, u2) = (draws.next(), [draws.next(), draws.next()]);
                 let around = directions(&[0.9, 0.3, -0.8, -0.1])[turn % 4];
-                // Directions that are sampled are those that matter.
+                // Two thirds of the directions are sampled ones, near the peaks of the lobes.
                 let near = model
                     .sample(wi, u1, u2)
                     .filter(|_| turn > 3)
@@ -332,8 +332,8 @@ fn run(device: &wgpu::Device, queue: &wgpu::Queue, text: &str, inputs: &[f32], c
     bytemuck::pod_collect_to_vec(&bytes)
 }
 
-/// Largest difference, relative to the number and to the largest of those beside it. A compiler may fuse products and
-/// sums; on lavapipe 1e-6 is left. A coefficient that is 2e-3 off is seen.
+/// Largest difference, relative to the mean of the number and the largest of its group (plus 1e-3). A compiler may fuse products
+/// and sums; on lavapipe 1e-6 is left. A coefficient that is 2e-3 off is seen.
 const TOLERANCE: f32 = 1e-4;
 
 #[test]

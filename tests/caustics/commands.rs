@@ -1,5 +1,5 @@
-//! The program on scenes of light tracing: runs that are stopped and go on, what `info` tells, what a cutter leaves, and files that
-//! do not fit.
+//! The program on scenes of light tracing: runs that are stopped and resumed, the memory that `info` predicts, slabs that are
+//! milled, and files that do not fit.
 
 use std::fs;
 use std::path::PathBuf;
@@ -98,14 +98,14 @@ impl Place {
     }
 }
 
-/// A run that is killed within a stage goes on to the bits of one that was not, on another number of threads.
+/// A run that is killed within a stage and resumed, on another number of threads, ends with the bits of one that was not stopped.
 #[test]
 fn a_run_stopped_within_a_stage_ends_with_the_same_bits() {
     let files = ["final/slab.heights.exr", "final/slab.stl", "stages/2/slab.heights.exr"];
     ends_with_the_same_bits(&Place::new(), "cpu", &files);
 }
 
-/// Kills a run of 200 iterations within its second stage, from the 41st to the 180th, and lets it go on.
+/// Kills a run of 200 iterations within its second stage, from the 41st to the 180th, and resumes it.
 pub(super) fn ends_with_the_same_bits(place: &Place, device: &str, files: &[&str]) {
     let line = |folder: &str| format!("optimize a.json --device {device} --quiet -o {folder}");
     let whole = place.command(&line("whole"), "1").output().expect("starts");
@@ -129,7 +129,7 @@ pub(super) fn ends_with_the_same_bits(place: &Place, device: &str, files: &[&str
     }
 }
 
-/// The memory that `info` tells before a run is that which the device says it has.
+/// The memory that `info` predicts before a run is what the device then reports, to 10 %.
 #[test]
 fn memory_is_told_before_a_run() {
     let place = Place::new();
@@ -144,7 +144,7 @@ fn memory_is_told_before_a_run() {
     memory_is_as_told(&place);
 }
 
-/// Holds what `info` tells of `large.json` against what a run of it says.
+/// Compares the memory that `info` predicts for `large.json` with the largest that a run of it reports.
 pub(super) fn memory_is_as_told(place: &Place) {
     let info: Value = serde_json::from_str(&place.told("info large.json --json")).expect("JSON");
     let told = info["memory_bytes"].as_f64().expect("a number");
@@ -155,7 +155,7 @@ pub(super) fn memory_is_as_told(place: &Place) {
     assert!((told / most - 1.0).abs() < 0.1, "{told} {most}");
 }
 
-/// What a cutter leaves is rendered in the place of what was found, is nowhere lower, and its solid is written.
+/// `mill`: its statistics are in order, the milled heights are rendered in the place of those found, and their solid is written.
 #[test]
 fn a_slab_is_milled() {
     let place = Place::new();
@@ -206,7 +206,7 @@ fn a_slab_is_milled() {
     assert!(!place.path("b").exists());
 }
 
-/// Pictures and heights that do not fit are refused in a sentence before anything is computed.
+/// Pictures and heights that do not fit the scene are refused with a sentence, before anything is computed.
 #[test]
 fn files_that_do_not_fit_are_refused() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! A cube whose index varies: derivatives against finite differences and forward mode, what passes where nothing bends, two lights
-//! and two screens, runs, and what is refused.
+//! A cube whose index varies: derivatives against finite differences and forward mode, the transmittance of a constant index, two
+//! lights and two screens, runs, and what is refused.
 
 use std::f32::consts::PI;
 use std::path::Path;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::commands::{Place, ends_with_the_same_bits, memory_is_as_told};
 use super::{derivatives_agree, forward_agrees, has_bits_of_one_thread, loaded, parse};
 
-/// A map that looks along an axis from a distance at the cube, whose side is 2.
+/// A `to_world` at `at` on an axis, looking at the cube, whose side is 2.
 fn facing(axis: usize, at: f32) -> Value {
     let mut origin = [0.0; 3];
     origin[axis] = at;
@@ -30,7 +30,7 @@ fn screen(axis: usize) -> Value {
     })
 }
 
-/// Sees the screen from the cube's face on, with a square film and a filter whose slopes are continuous.
+/// A camera just outside the cube's face that sees the screen, with a square film and a filter whose slopes are continuous.
 fn camera(axis: usize, size: u32) -> Value {
     let mut ends = [[0.0; 3]; 2];
     (ends[0][axis], ends[1][axis]) = (1.2, 3.0);
@@ -83,7 +83,7 @@ fn askew() -> Value {
     world
 }
 
-/// Ready with an index that varies between 1.2 and 1.45.
+/// The scene, ready, with a random index between 1.2 and 1.45.
 pub(super) fn setup(mut world: Value, refracts: bool) -> Setup {
     world["cube"]["refraction"] = json!(refracts);
     let scene = parse(&world.to_string());
@@ -115,7 +115,7 @@ pub(super) fn setups() -> [(&'static str, Setup); 4] {
 fn derivatives_by_the_index_are_those_of_what_arrives() {
     let options = Options {
         entries: 12,
-        // The slopes of this filter are continuous: no path jumps within a step.
+        // The slopes of this filter are continuous: no path has a jump of the derivative within a step.
         step: Some(1e-5),
         tolerance: 1e-6,
         ..Options::default()
@@ -165,7 +165,7 @@ fn threads_change_no_bit() {
     has_bits_of_one_thread(&setup(askew(), true), "cube.index");
 }
 
-/// A pass takes as much memory with steps of a hundredth of their length.
+/// A pass takes as much memory when its steps are a hundred times shorter.
 #[test]
 fn memory_does_not_grow_with_the_number_of_steps() {
     let bytes = |step: f64| {
@@ -212,7 +212,7 @@ fn a_run_stopped_within_a_stage_ends_with_the_same_bits() {
     ends_with_the_same_bits(&Place::of(&scene), "cpu", &files);
 }
 
-/// Both pictures come nearer to their figures at once.
+/// One cube for two pictures: the loss over both films falls below half.
 #[test]
 fn one_cube_learns_two_pictures() {
     let mut scene = run();
@@ -327,7 +327,7 @@ fn what_cannot_be_traced_is_refused() {
     );
 }
 
-/// Other programs have no such cube, which is said.
+/// Mitsuba has no medium of varying index: an export as XML is refused and names the cube.
 #[test]
 fn exports_say_that_they_leave_it_out() {
     let place = Place::of(&world(8));

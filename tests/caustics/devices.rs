@@ -1,5 +1,5 @@
-//! Both devices trace the same light: films pixel by pixel, gradients entry by entry, losses over means, stages, and ten iterations
-//! of the program.
+//! Both devices trace the same light: films pixel by pixel, gradients entry by entry, losses over means, stages, and ten
+//! iterations of the program.
 
 use std::path::Path;
 
@@ -17,12 +17,12 @@ use super::commands::{Place, ends_with_the_same_bits, scene};
 use super::gpu::gpu;
 use super::{cube, worlds};
 
-/// Largest difference of a pixel, over the brightest: a path's place on the film is rounded to 1e-6 of its side, and Newton's method
-/// may take a step more on one device.
+/// Largest difference of a pixel, over the brightest: a path's place on the film is rounded to 1e-6 of its side, and Newton's
+/// method may take a step more on one device.
 const PIXEL: f32 = 2e-5;
 
-/// Largest difference of an entry of a gradient, over the largest: contributions of either sign that are hundreds of times what is
-/// left of them.
+/// Largest difference of an entry of a gradient, over the largest entry: a sum of contributions of either sign that are hundreds
+/// of times larger than the sum.
 const ENTRY: f32 = 2e-4;
 
 const SGD: Optimizer = Optimizer::Sgd { momentum: 0.5 };
@@ -34,7 +34,7 @@ fn deterministic() -> GpuOptions {
     }
 }
 
-/// Each way to sum.
+/// The options of a GPU, one for each way to sum.
 fn dialects() -> [GpuOptions; 4] {
     [
         GpuOptions::default(),
@@ -58,7 +58,7 @@ fn setups() -> Vec<(&'static str, Setup, &'static str)> {
     slabs.chain(cubes).collect()
 }
 
-/// What a device makes of a scene: image, gradient, loss over means, values after a step.
+/// What a device computes: image, gradient, loss over means, and the values after a step.
 #[derive(Debug, PartialEq)]
 struct Driven {
     image: Vec<f32>,
@@ -98,7 +98,7 @@ fn drive(device: &mut dyn Device, setup: &Setup, path: &str, loss: Loss) -> Driv
     }
 }
 
-/// The largest difference over the largest entry of the first.
+/// The largest difference of two arrays, over the largest entry of the first.
 fn apart(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     let largest = a.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
@@ -156,7 +156,7 @@ fn planted_faults_are_seen() {
     assert!(apart(&found.image, &four) > 100.0 * PIXEL, "five paths are not four");
 }
 
-/// Whole numbers have the same bits at every run, however a pass is cut, in words of 32 bits and of 64.
+/// Sums of whole numbers have the same bits at every run, however a pass is cut into dispatches, in words of 32 bits and of 64.
 #[test]
 fn whole_numbers_have_the_same_bits() {
     let cut = GpuOptions {
@@ -176,7 +176,7 @@ fn whole_numbers_have_the_same_bits() {
     }
 }
 
-/// A picture in colours as the light, looked up in each way.
+/// A light that is a bitmap in colours, with several filters and wrap modes.
 #[test]
 fn lights_that_are_pictures_look_alike() {
     let Some(mut device) = gpu(deterministic()) else { return };
@@ -211,7 +211,7 @@ fn colour(setup: &mut Setup) {
     }
 }
 
-/// Every filter that splats, onto a film that light falls beside.
+/// Every reconstruction filter, on a film smaller than the lit part of the screen.
 #[test]
 fn filters_are_splatted_alike() {
     let Some(mut device) = gpu(GpuOptions::default()) else {
@@ -237,13 +237,13 @@ fn filters_are_splatted_alike() {
                     .collect::<Vec<f32>>(),
             );
         }
-        // A place on the edge of two pixels' boxes may belong to either.
+        // With `box`, a path on the edge of two pixels may fall into either: this would be a difference of a whole path.
         let found = apart(&images[0], &images[1]);
         assert!(found < PIXEL, "{filter}: {found} apart");
     }
 }
 
-/// The loss over means is that of the CPU, and so are its slopes.
+/// The loss over means (`normalized_l2`) and its derivatives are those of the CPU.
 #[test]
 fn pictures_are_compared_over_their_means_alike() {
     let (name, mut setup, path) = setups().swap_remove(3);
@@ -261,7 +261,7 @@ fn pictures_are_compared_over_their_means_alike() {
     agree(name, [&on_cpu, &on_gpu]);
 }
 
-/// A grid of another resolution is traced through, on either device.
+/// After a resampling to another resolution both devices have the same image and gradient.
 #[test]
 fn a_stage_is_followed() {
     for (which, size) in [(0, [14, 10, 1]), (5, [12, 10, 14])] {
@@ -296,7 +296,7 @@ fn a_run_on_a_gpu_stopped_within_a_stage_ends_with_the_same_bits() {
     ends_with_the_same_bits(&Place::of(&scene), "gpu --deterministic", &files);
 }
 
-/// What a GPU cannot do is refused in a sentence.
+/// What a GPU cannot do is refused with a sentence that says what to do.
 #[test]
 fn what_a_gpu_cannot_trace_is_refused() {
     let Some(mut device) = gpu(GpuOptions::default()) else {
@@ -328,7 +328,7 @@ fn what_a_gpu_cannot_trace_is_refused() {
     assert!(error.contains("raise `step`, or use --device cpu"), "{error}");
 }
 
-/// A scene of the folder, small: its films, grids and numbers of paths, and ten iterations over a stage.
+/// A bundled scene made small: its films, grids and numbers of paths, and ten iterations with one stage.
 fn small(name: &str, parameter: &str, size: usize) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(name);
     let text = std::fs::read_to_string(path).expect("a scene");
@@ -352,7 +352,7 @@ fn small(name: &str, parameter: &str, size: usize) -> Value {
     scene
 }
 
-/// Ten iterations of a scene on both devices: losses of all iterations, and what the last leaves.
+/// Ten iterations of a scene on both devices: losses of all iterations to 1e-3, and changes of the final values to 1e-2.
 fn runs_alike(name: &str, parameter: &str, size: usize) {
     if gpu(GpuOptions::default()).is_none() {
         return;

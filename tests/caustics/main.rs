@@ -1,5 +1,5 @@
-//! Light tracing through a slab of glass, and through a cube of varying index: what arrives, derivatives against finite differences and forward mode,
-//! the same bits for any number of threads, the solid, and what is refused.
+//! Light tracing through a slab of glass, and through a cube of varying index: radiance on the film, derivatives against finite
+//! differences and forward mode, the same bits for any number of threads, the solid, and what is refused.
 
 mod commands;
 mod cube;
@@ -25,7 +25,7 @@ use prbopt::transport::rays::sensor::sensor_ray;
 
 const UPRIGHT: &str = r#"{"type": "rectangle", "to_world": [{"translate": [0, 0, -5]}],
     "emitter": {"type": "directionalarea", "radiance": [3, 2, 1]}}"#;
-/// Light that falls in at about 13 degrees.
+/// Light whose angle of incidence is about 13 degrees.
 const TILTED: &str = r#"{"type": "rectangle", "to_world": [{"look_at": {"origin": [0.8, -0.6, -4], "target": [0, 0, 0], "up": [0, 1, 0]}}],
     "emitter": {"type": "directionalarea", "radiance": [3, 2, 1]}}"#;
 const PINHOLE: &str = r#"{"type": "perspective", "fov": 50, "near_clip": 0.1,
@@ -52,7 +52,7 @@ fn parse(text: &str) -> Scene {
     scene::parse(text, Path::new("caustic.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-/// A scene whose heights are waves.
+/// A scene of random heights within ±0.06.
 fn setup(light: &str, camera: &str) -> Setup {
     let scene = parse(&text(light, camera));
     let mut setup = Setup::new(&scene, &Options::default()).expect("can be made ready");
@@ -78,7 +78,7 @@ fn worlds() -> [(&'static str, Setup); 3] {
     ]
 }
 
-/// The derivative in f64 is that of finite differences, and the device's is that in f64.
+/// `check` passes: derivatives in f64 against finite differences, the device's against those in f64; losses agree to 1e-4.
 fn derivatives_agree(name: &str, setup: &Setup, options: &Options) {
     let outcome = check(setup, Some(&mut Cpu::new()), options).expect("checked");
     assert!(outcome.report.parameters.iter().all(|p| p.largest > 0.0), "{name}");
@@ -92,7 +92,8 @@ fn derivatives_agree(name: &str, setup: &Setup, options: &Options) {
     }
 }
 
-/// Numbers that carry a derivative say the same as finite differences, pixel by pixel, and the same as the adjoint.
+/// Forward mode (dual numbers) against finite differences pixel by pixel, to 1e-5 of the largest, and its mean against the
+/// adjoint, to 1e-6.
 fn forward_agrees(name: &str, setup: &Setup, path: &str, direction: &[f64], step: f64) {
     let parameter = setup.params.find(path).expect("there");
     let found = forward(setup, parameter, direction, step).expect("possible");
@@ -103,7 +104,7 @@ fn forward_agrees(name: &str, setup: &Setup, path: &str, direction: &[f64], step
         found.largest
     );
     let outcome = check(setup, None, &Options::default()).expect("checked");
-    // The first weighting is the mean.
+    // Gradients of the mean, which is the first weighting.
     let backward: f64 = outcome.gradients[0][0].iter().zip(direction).map(|(g, d)| g * d).sum();
     let pixels = found.slopes.iter().flatten().flatten().sum::<f64>() / (3.0 * found.slopes.len() as f64);
     assert!(
@@ -112,7 +113,7 @@ fn forward_agrees(name: &str, setup: &Setup, path: &str, direction: &[f64], step
     );
 }
 
-/// Neither picture nor gradient depends on the number of threads.
+/// Image and gradient have the same bits with one thread and with three.
 fn has_bits_of_one_thread(setup: &Setup, path: &str) {
     let parameter = setup.params.find(path).expect("there");
     let run = |threads: usize| {
@@ -138,7 +139,8 @@ fn has_bits_of_one_thread(setup: &Setup, path: &str) {
 
 #[test]
 fn derivatives_by_heights_are_those_of_what_arrives() {
-    // Of the mean, from which light that only moves takes nothing, little is left; and the curvature of filters jumps.
+    // Light that only moves on the film leaves its mean as it is, so that derivatives of the mean are small; and the second
+    // derivative of filters jumps.
     let options = Options {
         entries: 12,
         tolerance: 1e-5,
@@ -172,7 +174,7 @@ fn threads_change_no_bit() {
     has_bits_of_one_thread(setup, "slab.heights");
 }
 
-/// Behind a flat slab the screen is lit as by the light alone, less what the sides reflect: radiance is E ρ / π with
+/// Behind a flat slab the screen is lit as by the light alone, less what both faces reflect, to 1 %: radiance is E ρ / π with
 /// E = L t₁ t₂ τ².
 #[test]
 fn a_flat_slab_passes_what_it_does_not_reflect() {
@@ -192,7 +194,7 @@ fn a_flat_slab_passes_what_it_does_not_reflect() {
     }
 }
 
-/// A film sees the place of the screen that its own ray meets.
+/// The film's map of the screen agrees with the sensor's rays: the ray through the pixel of a point meets that point, to 1e-4.
 #[test]
 fn films_are_seen_by_the_sensors_rays() {
     for camera in [PINHOLE, PARALLEL] {
@@ -229,7 +231,8 @@ fn films_are_seen_by_the_sensors_rays() {
     }
 }
 
-/// The loss over means: pictures that differ by a factor are alike, and its slope is that with the means held fixed.
+/// The loss over means: pictures that differ by a factor have none, and against a flat picture it is that of the formula, to
+/// 1e-5.
 #[test]
 fn pictures_are_compared_over_their_means() {
     let (_, mut setup) = worlds().into_iter().next().expect("three");
@@ -262,7 +265,7 @@ fn pictures_are_compared_over_their_means() {
     assert!((found / expected - 1.0).abs() < 1e-5, "{found} {expected}");
 }
 
-/// A `to_world` as a scene file has it, or none.
+/// The transform of a `to_world` in JSON, or that of none.
 fn placed(to_world: &str) -> glam::Affine3A {
     let text = format!(
         r#"{{"type": "scene", "shape": {{"type": "rectangle", {to_world} "emitter": {{"type": "area"}}}},
@@ -271,7 +274,8 @@ fn placed(to_world: &str) -> glam::Affine3A {
     parse(&text).world.surfaces[0].to_world
 }
 
-/// Each edge is run along once in either direction, the volume is that of the slab, and faces look outwards.
+/// Each edge is run along once in either direction, no two vertices coincide, and the volume is positive (faces look outwards)
+/// and about the slab's.
 #[test]
 fn the_solid_is_closed() {
     for mirrored in [
@@ -309,7 +313,7 @@ fn the_solid_is_closed() {
     }
 }
 
-/// Each mistake is told in a sentence.
+/// Each scene that cannot be traced is refused with a sentence.
 #[test]
 fn what_cannot_be_traced_is_refused() {
     let good = text(UPRIGHT, PINHOLE);
@@ -414,7 +418,7 @@ fn a_slab_comes_back_from_its_written_form() {
     );
 }
 
-/// Single pixels have no light of their own.
+/// Batches of pixels that are drawn are refused: light from a lamp falls on whole films.
 #[test]
 fn drawn_pixels_are_refused() {
     let (_, setup) = &worlds()[0];

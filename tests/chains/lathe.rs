@@ -66,8 +66,8 @@ pub(crate) fn cup_outside() -> Mesh {
     turned(|t| around_wall(t, 0.0), AROUND, 16)
 }
 
-/// What bounds a cup's glass but for the outside of its wall: the rim, the inside of the wall, the floor, and the underside of the
-/// foot. Normals look out of the glass.
+/// The surface of a cup's glass without the outside of its wall: the rim, the inside of the wall, the floor, and the underside of
+/// the foot. Normals look out of the glass.
 pub(crate) fn cup_inside() -> Mesh {
     let parts: [(Profile, u32); 4] = [
         (|t| around_wall(1.0, PI * t), 8),

@@ -1,4 +1,4 @@
-//! What is found behind chains of glass and mirrors: the ridges of two cups, and of a ring that is seen in a mirror
+//! Normal maps that are found through chains of glass and mirrors: the ridges of two cups, and of a ring that is seen in a mirror
 //! (docs/experiments.md).
 
 mod lathe;
@@ -14,10 +14,10 @@ fn scene_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(name)
 }
 
-/// What makes a mesh.
+/// A function that makes a mesh.
 type Maker = fn() -> Mesh;
 
-/// The meshes of the scenes.
+/// The meshes of the scenes, by file and function.
 const MESHES: [(&str, Maker); 3] = [
     ("torus.ply", lathe::torus),
     ("cup_outside.ply", lathe::cup_outside),
@@ -72,7 +72,7 @@ struct Subject {
     name: &'static str,
     views: &'static [&'static str],
     maps: &'static [&'static str],
-    /// The last words of the BSDF under the maps, and what it is called with its factor of what is seen by way of it.
+    /// The last words of the BSDF under the maps; its name and that of its factor on the light that it reflects or transmits.
     bsdf: &'static str,
     factor: [&'static str; 2],
 }
@@ -93,10 +93,11 @@ const TORUS: Subject = Subject {
     factor: ["metal", "specular_reflectance"],
 };
 
-/// Texels count as lit by way of which the views get more than this share of the ninth decile's light.
+/// A texel counts as lit if the views get more light by way of it than this share of the ninth decile.
 const LIT: f32 = 0.3;
 
-/// The PSNR in dB of the slopes of a map on lit texels, whose peak is the range of the true ones; of a flat map, and found.
+/// The share of lit texels, and the PSNR in dB of a map's slopes on these, of a flat map and of the one found; the peak is the
+/// range of the true slopes.
 struct Found {
     lit: f64,
     flat: f64,
@@ -104,7 +105,7 @@ struct Found {
 }
 
 impl Subject {
-    /// What the scene finds, with these pieces of its text and of its target's replaced.
+    /// Optimises the scene, with these pieces of its text and of its target's replaced, and judges its maps.
     fn find(&self, changes: &[(&str, &str)]) -> Vec<Found> {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let folder = folder.path();
@@ -128,8 +129,8 @@ impl Subject {
         self.maps.iter().map(|map| self.judge(folder, map)).collect()
     }
 
-    /// The light that the views get by way of each texel of a map: the derivatives of all pixels by a factor on what the BSDF
-    /// under it sends on.
+    /// The light that the views get by way of each texel of a map: the derivative of the sum of all pixels by a factor on the
+    /// reflectance or transmittance of the BSDF under the map.
     fn light_by(&self, folder: &Path, map: &str) -> Vec<f32> {
         let [bsdf, factor] = self.factor;
         let text = fs::read_to_string(folder.join(format!("{}_target.json", self.name))).expect("it was written");
@@ -167,7 +168,7 @@ impl Subject {
         light
     }
 
-    /// Compares a map with the truth.
+    /// Compares a map with the true one, on lit texels.
     fn judge(&self, folder: &Path, map: &str) -> Found {
         let texels = |part: &str| {
             let file = folder.join(format!("{part}/{map}.exr"));
@@ -225,7 +226,7 @@ fn a_small_ring_is_found_in_the_mirror() {
     );
 }
 
-/// The experiments themselves, which take minutes: `cargo test --release --test chains -- --ignored --nocapture found`.
+/// The whole experiments, which take minutes: `cargo test --release --test chains -- --ignored --nocapture found`.
 #[test]
 #[ignore = "takes minutes"]
 fn the_ring_is_found() {

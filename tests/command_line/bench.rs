@@ -32,7 +32,7 @@ fn a_scene_is_timed_pass_by_pass() {
     );
 }
 
-/// The noise of a mean over four times the samples is a quarter, and the mean is the same.
+/// Four times the samples a pixel quarter the variance of a gradient and leave its mean, to 10 %.
 #[test]
 fn the_noise_of_a_gradient_falls_with_the_samples() {
     let place = Place::new();
@@ -59,7 +59,7 @@ fn one_parameter_is_differentiated_alone() {
     assert!(figures["object.interior.sigma_t"].is_null());
 }
 
-/// More splats reach more tiles; what an iteration takes at least is told beside what it takes.
+/// More splats reach more tiles; beside the time of an iteration stands its lower bound (`floor`).
 #[test]
 fn pictures_of_splats_are_timed_beside_their_floor() {
     let place = Place::new();
@@ -133,7 +133,8 @@ fn wrong_requests_are_told() {
     }
 }
 
-/// Path replay and the tape follow the same paths in a scene, too; the tape grows with them, and the plot shows both.
+/// Path replay and the tape have the same gradient on a scene, to 1e-4; the tape grows with the depth of paths, and the plot
+/// shows both.
 #[test]
 fn estimators_are_compared_on_a_scene() {
     let place = Place::new();
@@ -186,8 +187,8 @@ fn estimators_are_compared_on_a_scene() {
     assert!(place.expect(2, &words).1.contains("--set are for the file of a scene"));
 }
 
-/// By the normals of smooth glass path replay alone has a gradient, whose points move: of held points the derivative is zero, to
-/// the bit.
+/// By a normal map of smooth glass only path replay, which moves the points of chains, has a gradient. The other estimators hold
+/// them, and their gradients are exactly zero.
 #[test]
 fn estimators_are_compared_on_chains() {
     let place = Place::new();

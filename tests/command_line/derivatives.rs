@@ -35,7 +35,8 @@ fn world() -> Value {
     })
 }
 
-/// The folder with the world without what mirrors, `paint` being the texels of its picture.
+/// A folder with `mirrors.json`, the whole world, and `world.json`, without ball and coin; `paint` gives the texels of the
+/// picture.
 fn place(paint: impl Fn(usize) -> f32) -> Place {
     let place = Place::new();
     let picture = Image {
@@ -85,7 +86,8 @@ fn mean(values: &[f32]) -> f64 {
     values.iter().map(|v| f64::from(*v)).sum::<f64>() / values.len() as f64
 }
 
-/// An image is a tangent, too, as `backpropagate` writes those of textures: along its own values a texture is scaled.
+/// The tangent of a texture can be an image, as `backpropagate` writes it: along its own values it is the derivative of
+/// `--scale`.
 #[test]
 fn an_image_is_a_tangent() {
     let place = place(shades);
@@ -120,8 +122,8 @@ fn an_image_is_a_tangent() {
     );
 }
 
-/// A mesh that moves as a whole is a shape that moves, whatever the path is called, forwards and backwards; nothing of that
-/// stands in the scene.
+/// Vertices that move alike have the derivative of the translated shape, to 1e-5, by either of their names, forwards and
+/// backwards, without being declared in the scene.
 #[test]
 fn what_moves_is_named_on_the_command_line() {
     let place = place(shades);
@@ -168,8 +170,8 @@ fn what_moves_is_named_on_the_command_line() {
     }
 }
 
-/// Mitsuba calls the BSDF of a shape `bsdf`, whatever the file calls it; and all values that grow alike are their factor if
-/// they are one.
+/// Mitsuba calls the BSDF of a shape `bsdf`, whatever the file calls it; and where all values are 1, adding to them and scaling
+/// them have the same derivative.
 #[test]
 fn mitsubas_names_are_understood() {
     let place = place(|_| 1.0);
@@ -282,7 +284,7 @@ fn what_has_no_derivative_is_refused_with_advice() {
     }
 }
 
-/// Mitsuba takes images of reflectances above one as they are: so do we, and say so.
+/// Reflectances above one in an image are rendered as they are, as in Mitsuba, with a warning.
 #[test]
 fn an_image_above_one_is_told_of_and_shown() {
     let place = place(|_| 2.5);

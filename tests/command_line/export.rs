@@ -1,4 +1,4 @@
-//! `prbopt export`: what is written where, what is refused, and that nothing is left behind then.
+//! `prbopt export`: the files of each format, what is refused, and that a refusal leaves no files behind.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn place() -> Place {
     place
 }
 
-/// What a run has found goes into every format, and its XML is a scene of the same values.
+/// The results of a run are exported in every format; the XML is imported as a scene that renders the same, to 1e-4.
 #[test]
 fn results_are_exported_and_imported_again() {
     let place = place();
@@ -77,7 +77,7 @@ fn results_are_exported_and_imported_again() {
     assert!(differ < 1e-4, "{differ}: the same random numbers give the same picture");
 }
 
-/// Sky between two steps of 8 bits, and not a number of 16 bits.
+/// A sky whose radiance is neither a step of 8 bits nor an f16 tells which bits a picture has.
 #[test]
 fn pictures_have_the_bits_that_are_asked_for() {
     let place = Place::new();
@@ -116,7 +116,7 @@ fn shapes_become_triangles() {
         assert_eq!(out, format!("{name}\n"));
         assert_eq!(err.contains("`floor` is not closed"), name == "a.stl", "{err}");
     }
-    // 80 of a header, a count, and 50 a triangle: a cube, a rectangle and a sphere without what has no area.
+    // 80 bytes of a header, a count, and 50 bytes a triangle: a cube, a rectangle and a sphere without triangles of no area.
     let length = fs::metadata(place.path("a.stl")).expect("written").len();
     assert_eq!((length - 84) / 50, 12 + 2 + 2 * 128 * 63);
     place.expect(0, &["export", "a.json", "--shape", "ball", "-o", "ball.ply", "-q"]);
@@ -148,7 +148,7 @@ fn grids_become_fog() {
             assert!((a - b).abs() < 1e-6, "{:?}", grid.bounds);
         }
     }
-    // A radiance field's density is what light meets, its colours are left out.
+    // Of a radiance field the density is exported, its colours are left out.
     fs::write(place.path("field.json"), super::scene().to_string()).expect("writable");
     let (_, err) = place.expect(0, &["export", "field.json", "-o", "field.vdb"]);
     assert!(err.contains("`object.interior.sh_coeffs` is left out"), "{err}");

@@ -297,8 +297,8 @@ fn killed_and_resumed_runs_end_with_the_same_bits() {
     assert!(resumed >= Some(1), "{resumed:?}");
 }
 
-/// A stage that says what is so anyway is as if it were not there: moments and steps go on. One of more samples changes these
-/// and nothing else.
+/// A stage that changes no setting leaves the bits as they are: moments and steps go on. One of more samples changes the values
+/// but not the sizes of the results.
 #[test]
 fn a_stage_of_samples_alone_keeps_all_else() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! The memory that `info` tells before a run.
+//! The memory that `info` predicts for a run.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Place;
 
-/// It is within a tenth of the most that a run says it has, of which all stages are passed: normal maps behind glass, a mesh, a
+/// It is within a tenth of the largest that a run reports on its way through all stages: normal maps behind glass, a mesh, a
 /// medium in one, a relief and splats.
 #[test]
 fn memory_is_told_before_a_run() {

@@ -1,8 +1,9 @@
-//! What the program refuses or warns of before anything is lost: finished runs, inputs, options in vain, values that mean nothing.
+//! What the program refuses or warns of before anything is lost: finished runs, inputs, options in vain, values that mean
+//! nothing.
 
 use super::*;
 
-/// A finished run is not begun anew by a command that goes on with runs, nor shortened, nor led to another target.
+/// A finished run is not begun anew, shortened or given another target by `--resume`.
 #[test]
 fn a_finished_run_is_not_lost_by_resuming_it() {
     let place = Place::new();
@@ -67,7 +68,7 @@ fn inputs_are_not_overwritten() {
     assert!(!place.path("b.exr").exists());
 }
 
-/// Options that say nothing where they are given are refused, as are pictures and scenes that need another word.
+/// Options of `import` that mean nothing for its input are refused, and so are inputs that need another option.
 #[test]
 fn imports_take_no_option_in_vain() {
     let place = Place::new();
@@ -110,7 +111,7 @@ fn imports_take_no_option_in_vain() {
     }
 }
 
-/// Neither a log on a full disk nor a reader that has gone away ends a command; data that are lost are told by the exit code.
+/// Neither a log on a full disk nor a reader that has gone away ends a command; output that is lost makes the exit code 2.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_behind_the_streams_ends_no_command() {
@@ -139,7 +140,7 @@ fn a_full_disk_behind_the_streams_ends_no_command() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("standard output could not be written"));
 }
 
-/// Streams that do not end are read no further than a file of their kind may be long.
+/// An endless stream is read up to the largest size of a file of its kind, and refused.
 #[cfg(unix)]
 #[test]
 fn endless_streams_are_refused() {
@@ -154,7 +155,7 @@ fn endless_streams_are_refused() {
     }
 }
 
-/// Images that the reader of glTF would stumble over.
+/// An image of glTF without the `uri` or the `mimeType` that the reader needs is refused.
 #[test]
 fn images_of_gltf_say_where_they_are() {
     let place = Place::new();
@@ -228,7 +229,8 @@ fn values_from_a_folder_are_possible() {
     }
 }
 
-/// A place is a parameter only where the scene says so, and a file that is of none is told of.
+/// Files of `--parameters` that belong to no parameter are warned of; one of a shape's place is refused, as places are parameters
+/// only where the scene says so.
 #[test]
 fn files_of_no_parameter_are_not_left_aside_in_silence() {
     let place = Place::new();
@@ -252,7 +254,8 @@ fn files_of_no_parameter_are_not_left_aside_in_silence() {
     assert!(err.contains(told), "{err}");
 }
 
-/// Of what transmits by facets, those of GGX end at a border that moves with the index, and those of Beckmann at none.
+/// Rough transmission by facets of GGX ends at a border that moves with the index, that by facets of Beckmann at none: there is a
+/// warning for the former.
 #[test]
 fn derivatives_that_leave_out_a_border_are_told() {
     let place = Place::new();
@@ -315,7 +318,7 @@ fn pictures_that_are_not_finite_are_told() {
     }
 }
 
-/// Tasks of a job that share no work are told so by a program that knows no MPI.
+/// A program without MPI warns if it is one of several tasks of a job: they share no work.
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn tasks_that_share_nothing_are_told() {

@@ -1,4 +1,4 @@
-//! What is done with the results of a run: renders, and checks of its gradients.
+//! Commands on the results of a run: renders, and checks of its gradients.
 
 use super::*;
 
@@ -118,8 +118,8 @@ fn gradcheck_says_by_its_exit_code_whether_gradients_are_right() {
     assert_eq!(report["parameters"].as_array().expect("a list").len(), 3);
 }
 
-/// What `--write` leaves is enough to check a gradient from outside: images are linear in the sky, so that the losses
-/// of two skies differ by exactly the gradient times the step.
+/// The files of `--write` are enough to check a gradient from outside: images are linear in the sky's radiance, so that the
+/// losses of two skies differ by the gradient times the step, to 1e-6.
 #[test]
 fn gradcheck_leaves_files_that_others_can_check() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Scenes of Mitsuba's XML: what becomes of each kind of element, and that all mistakes are told at their places at once.
+//! Scenes of Mitsuba's XML: what each kind of element becomes, and that all mistakes are reported at once, each at its place.
 
 use super::*;
 
@@ -132,7 +132,7 @@ fn every_kind_of_element_becomes_its_twin() {
         "the order of a blend means something"
     );
     place.expect(0, &["render", "room.json", "--spp", "1", "-o", "room.exr", "-q"]);
-    // What is there is not overwritten unasked; a file in another folder is found from there.
+    // An existing file is not overwritten unasked; a file in another folder is found from there.
     let (_, err) = place.expect(2, &["import", "room.xml"]);
     assert!(err.contains("room.json: exists already"), "{err}");
     fs::create_dir(place.path("scenes")).expect("writable");
@@ -169,7 +169,7 @@ fn old_names_are_spelled_as_today() {
     );
 }
 
-/// Everything that cannot be taken is told in one go, with the line and column of the XML, and nothing is written.
+/// Everything that cannot be imported is reported at once, with line and column of the XML, and nothing is written.
 #[test]
 fn all_mistakes_are_told_at_their_places() {
     let place = room();
@@ -206,13 +206,13 @@ fn all_mistakes_are_told_at_their_places() {
     ] {
         assert!(err.contains(part), "{part}\n{err}");
     }
-    // What an object lacks because of another mistake is none of its own; every other is told once.
+    // A parameter that is lacking because of another mistake is not reported; every other mistake is, once.
     assert_eq!(err.lines().count(), 13, "{err}");
     assert!(!err.contains("lacks"), "{err}");
     assert!(!place.path("wrong.json").exists());
 }
 
-/// Files are found beside any of the files around that name them, the innermost first.
+/// Files are looked for beside the file that names them, then beside those that include it, the innermost first.
 #[test]
 fn files_are_found_beside_those_that_include() {
     let place = Place::new();
@@ -248,7 +248,7 @@ fn files_are_found_beside_those_that_include() {
     assert_eq!(found, ["far.obj", "parts/between.obj", "parts/more/near.obj"]);
 }
 
-/// Unknown plugins are told beside files that are missing, in the order of the files.
+/// Unknown plugins are reported together with missing files, in the order of the files.
 #[test]
 fn unknown_plugins_and_missing_files_are_told_together() {
     let place = room();

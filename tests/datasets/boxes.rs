@@ -1,4 +1,4 @@
-//! Boxes that fit what a data set shows, against numbers worked out by hand.
+//! Boxes that are fitted to the content of a data set, against numbers worked out by hand.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn ring(target: Vec3) -> Vec<View> {
     (0..9).map(|i| camera(target + at(i), -at(i))).collect()
 }
 
-/// Coordinates 0 to 100 on x: the second and the 98th bound the middle 96 %, a tenth is added. The other edges are at
+/// Coordinates 0 to 100 on x: the 2nd and the 98th percentile bound the middle 96 %, a tenth is added. The other edges are at
 /// least half as long.
 #[test]
 fn points_give_their_middle_quantiles() {
@@ -83,7 +83,7 @@ fn cameras_that_meet_give_a_box_around_where_they_do() {
         target.to_array(),
         [6.25; 3],
     );
-    // instant-ngp's cube is around the origin; at least half, at most twice as far as the cameras (here 5).
+    // instant-ngp's cube is around the origin; its half edge is half to twice the distance of the cameras (here 5).
     for (scale, half) in [(4.0, 2.0 / 0.33), (1.0, 2.5), (16.0, 10.0)] {
         dataset.aabb_scale = Some(scale);
         assert_box(&fit(&dataset, Content::Place).expect("a box"), [0.0; 3], [half; 3]);
@@ -115,7 +115,7 @@ fn cameras_that_do_not_meet_give_a_guess() {
             .collect();
         fit(&set(views), Content::Place).expect("a box")
     };
-    // In a row from 0 to 3: four times 1.5 ahead, a quarter of that wide.
+    // In a row from 0 to 3: the spread is 1.5; the middle is four spreads ahead, the half edge a quarter of that.
     let row = ahead(&[[0.0; 3], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [3.0, 0.0, 0.0]]);
     assert_box(&row, [1.5, 0.0, 6.0], [1.5; 3]);
     assert_box(&ahead(&[[0.0; 3]]), [0.0, 0.0, 1.0], [0.25; 3]);
@@ -150,8 +150,8 @@ fn a_box_can_be_made_less_flat() {
     assert_box(&flat.at_least(0.5), [0.0, 1.5, 3.0], [4.0, 2.0, 3.0]);
 }
 
-/// Two balls of radius 0.4 and 0.2, drawn as the cameras show them: the box around both, to a few cells of a 64th of the
-/// box that is carved, is all that is left. Cells that few images show go, too.
+/// Two balls of radius 0.4 and 0.2, drawn as the cameras show them: carving leaves the box around both, to seven cells, 64ths of
+/// the box that is carved. Cells that few images show are removed, too.
 #[test]
 fn silhouettes_carve_the_box() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -162,7 +162,7 @@ fn silhouettes_carve_the_box() {
         camera(p, -p)
     }));
     for (i, view) in views.iter_mut().enumerate() {
-        // The whole of what is carved lies inside of every image.
+        // The whole box that is carved lies within every image.
         (view.width, view.height, view.center) = (160, 160, [80.0, 80.0]);
         view.image = folder.path().join(format!("{i}.png"));
         let ray = |x: usize, y: usize| {

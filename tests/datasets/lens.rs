@@ -257,7 +257,7 @@ fn projections_undo_rays() {
     }
 }
 
-/// A lens without distortion is told apart from one that only seems to have some.
+/// A lens whose coefficients are zero is read as a pinhole, but a fisheye without coefficients stays a fisheye.
 #[test]
 fn lenses_that_distort_nothing_are_pinholes() {
     let dataset = dataset::load(&model("text")).expect("a model");

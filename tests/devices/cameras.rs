@@ -18,7 +18,7 @@ use super::gpu;
 use super::iterations::{ADAM, iterate};
 use small::{Small, table, uniform};
 
-/// A few entries: what a device is held against beside them is the CPU, entry by entry.
+/// Finite differences of a few entries; beside them a device is compared with the CPU, entry by entry.
 fn options() -> Check {
     Check {
         entries: 12,
@@ -27,7 +27,7 @@ fn options() -> Check {
     }
 }
 
-/// What a device computes of a scene's views, parameter by parameter.
+/// A device's gradients by all checked parameters, for two weightings of the pixels.
 fn derivatives(setup: &Setup, device: &mut dyn Device) -> Outcome {
     let seeds = [0, 3];
     let adjoints = device_adjoints(setup, device, &seeds).expect("gradients");
@@ -136,7 +136,7 @@ fn whole_numbers_have_the_same_bits_however_a_pass_is_cut() {
     }
 }
 
-/// What rays send to views is summed in whole numbers even where gradients are floats.
+/// Derivatives by views are summed as whole numbers even where those by grids are sums of floats: the bits are the same.
 #[test]
 fn sums_of_views_are_whole_numbers_whatever_those_of_grids() {
     // Without harmonics, whose sums in whole numbers take a driver long to compile.
@@ -152,7 +152,7 @@ fn sums_of_views_are_whole_numbers_whatever_those_of_grids() {
     assert!(floats == whole);
 }
 
-/// The unit of length is nothing to the sums: a world 2³⁰ times as large or as small has the same derivatives by poses.
+/// Derivatives by poses do not depend on the unit of length: they are the same in a world 2³⁰ times as large or as small.
 #[test]
 fn derivatives_know_no_unit_of_length() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
@@ -167,7 +167,7 @@ fn derivatives_know_no_unit_of_length() {
     }
 }
 
-/// A known field of blobs under three cameras and a fourth that is held out, all a little astray.
+/// A known field of blobs under three cameras and a fourth that is held out, all with slightly wrong poses.
 fn astray(folder: &Path) -> std::path::PathBuf {
     let object = r#""object": {"type": "cube", "bsdf": {"type": "null"}, "interior": {"type": "radiance_field", "sh_degree": 0,
         "sigma_t": {"type": "blobs", "resolution": 12, "base": -1, "blobs": [

@@ -16,22 +16,22 @@ use super::gpu;
 use super::iterations::{ADAM, iterate};
 use super::worlds::{Outcome, compare, gradients, image};
 
-/// A scene: what it is called, its text, and what is sought in it.
+/// A scene: its name, its text, and the parameters by which it is differentiated.
 struct Case {
     name: &'static str,
     text: String,
     sought: &'static [&'static str],
 }
 
-/// The text with pictures of 12 × 12 pixels and maps of 8 × 8 texels, and with mirrors of which all derivatives are other than zero.
+/// The text with pictures of 12 × 12 pixels and maps of 8 × 8 texels, and with mirrors of metal, so that no derivative is zero.
 fn small(text: &str) -> String {
     let text = text.replace("\"material\": \"none\"", "\"eta\": 0.2, \"k\": 3.9");
     let text = text.replace("\"width\": 96, \"height\": 96", "\"width\": 12, \"height\": 12");
     text.replace("\"resolution\": [64, 64]", "\"resolution\": [8, 8]")
 }
 
-/// The scenes that come along, and one with what they lack: a diffuse plane, an environment map, an index that is sought, a
-/// disk, a cylinder, a cube and a thin pane; and shapes, vertices, normals of vertices and a camera that move.
+/// The bundled scenes, and one with what they lack: a diffuse plane, an environment map, an index as a parameter, a disk, a
+/// cylinder, a cube and a thin pane; and shapes, vertices, normals of vertices and a camera that move.
 fn cases() -> Vec<Case> {
     let glass = r#"{"type": "dielectric", "int_ior": 1.4, "ext_ior": 1}"#;
     let mapped = |inner: &str| {
@@ -236,7 +236,7 @@ fn devices_agree_on_all_shapes_and_ends() {
     compare_on("all shapes and ends");
 }
 
-/// What the shaders lack is refused in one sentence, by what it is and what there is instead.
+/// Inverted Jacobians, which the shaders lack, are refused in one sentence that says what there is instead.
 #[test]
 fn what_the_cpu_alone_knows_is_refused() {
     let Some(mut gpu) = gpu(Options::default()) else { return };

@@ -1,9 +1,9 @@
 //! Comparison of what two devices computed.
 
-/// Largest difference, as a fraction of an array's largest magnitude. A ray sums some fifty samples in f32, a texel's
-/// gradient some hundreds of contributions in another order: rounding alone comes to about 1e-6 of the largest.
-/// Newton's method ends at a residual of 1e-6 and may take a step more on one device, which moves a ray by as much;
-/// where contributions of random sign cancel, that is ten times more of what is left.
+/// Largest difference, as a fraction of an array's largest magnitude. A ray sums some fifty samples in f32, a texel's gradient
+/// some hundreds of contributions in another order: rounding alone comes to about 1e-6 of the largest. Newton's method ends at a
+/// residual of 1e-6 and may take a step more on one device, which moves a ray by as much; where contributions of random sign
+/// cancel, this is ten times larger relative to their sum.
 const TOLERANCE: f32 = 5e-5;
 /// The same after steps: Adam's first steps are by the signs of gradients, which rounding decides where they are near zero.
 const STEPPED: f32 = 1e-3;
@@ -23,7 +23,7 @@ impl Outcome {
         self.arrays.push((name.into(), values));
     }
 
-    /// Tells that steps have been taken before what is noted from now on.
+    /// Marks that all arrays noted from here on are results of steps.
     pub(crate) fn stepped(&mut self) {
         self.unstepped.get_or_insert(self.arrays.len());
     }

@@ -16,7 +16,7 @@ use super::worlds::{Outcome, compare};
 
 const SPP: u32 = 2;
 
-/// A scene with changes, the parameters that it optimises, and what its first view is to look like.
+/// A scene with changes, the parameters that it optimises, and the colour of its first view's reference.
 struct Experiment {
     file: &'static str,
     changes: &'static [&'static str],
@@ -80,7 +80,7 @@ const JOINT: Experiment = Experiment {
 };
 
 impl Experiment {
-    /// Its values as it begins, and after the last iteration.
+    /// Values of the parameters at the beginning and after the last iteration.
     fn run(&self, device: &mut dyn Device) -> [Outcome; 2] {
         let changes: Vec<_> = self.changes.iter().map(|c| c.parse().expect("a change")).collect();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes").join(self.file);
@@ -108,7 +108,7 @@ impl Experiment {
         [start, read(device)]
     }
 
-    /// Holds the tenth iteration of the devices against each other, and against none at all.
+    /// Values after ten iterations are the same on both devices, and not those at the beginning.
     fn is_the_same_on_both_devices(&self) {
         let Some(mut gpu) = gpu(Options::default()) else { return };
         let ([start, cpu], [_, gpu]) = (self.run(&mut Cpu::new()), self.run(&mut gpu));

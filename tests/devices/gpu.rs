@@ -10,7 +10,7 @@ pub(super) fn gpu(options: Options) -> Option<Gpu> {
             std::env::var_os("PRBOPT_REQUIRE_GPU").is_none_or(|v| v != "1"),
             "PRBOPT_REQUIRE_GPU is set, but there is no adapter"
         );
-        // Not by a macro, whose output the test runner keeps to itself.
+        // The test runner would capture the output of `eprintln!`.
         let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: this machine has no GPU adapter\n");
         return None;
     }

@@ -1,4 +1,4 @@
-//! ArrayKind each device must compute, where it can be written down: devices that share a rule agree even where it is wrong.
+//! Results that each device must compute and that can be written down: two devices with the same mistake would agree.
 
 use std::path::Path;
 
@@ -106,7 +106,8 @@ fn interpolated(data: &[f32], from: [usize; 3], channels: usize, to: [usize; 3])
     out
 }
 
-/// Values and both moments between stages: finer by odd ratios, coarser along one axis; or moments that start anew.
+/// Resampling between stages against linear interpolation in f64, to 2e-6: values and both moments, finer by odd ratios, coarser
+/// along one axis; or with moments that are reset.
 #[test]
 fn values_and_moments_are_interpolated_between_stages() {
     let adam = Optimizer::Adam {
@@ -149,8 +150,8 @@ fn values_and_moments_are_interpolated_between_stages() {
     }
 }
 
-/// ArrayKind a step makes of given gradients over four steps, by the optimisers' recurrences in f64. The schedule's factor is
-/// a half.
+/// Values and moments after four steps by given gradients, against the optimisers' recurrences in f64, to 1e-5. The schedule's
+/// factor is a half.
 #[test]
 fn steps_follow_the_recurrences() {
     let adam = Optimizer::Adam {
@@ -301,7 +302,7 @@ fn total_variation(values: &[f32], size: [usize; 3], channels: usize) -> (f64, V
     (sum / n, gradient)
 }
 
-/// Looks down at the origin of a floor that reflects a half, from the side, through almost one point of the film.
+/// A camera that looks from the side at the origin of a floor of reflectance 0.5, all pixels at almost one point.
 const FLOOR: &str = r#"
     "integrator": {"type": "volpath", "max_depth": 2},
     "camera": {"type": "perspective", "fov": 0.1,
@@ -328,8 +329,8 @@ fn screen(z: f64) -> String {
     )
 }
 
-/// A lamp of intensity 8 at the height 2 lights the floor with 8/4 · 0.5/π = 1/π, whatever stands a 400th of the way
-/// behind it, and not at all where something stands a 400th before it, or that close above the floor.
+/// A lamp of intensity 8 at the height 2 lights the floor with 8/4 · 0.5/π = 1/π, whatever stands a 400th of the way behind it,
+/// and not at all where something stands a 400th before it.
 #[test]
 fn what_stands_close_to_a_lamp_hides_it_from_one_side_alone() {
     let lamp = r#""lamp": {"type": "point", "position": [0, 0, 2], "intensity": 8}"#;
@@ -352,7 +353,7 @@ fn what_stands_close_to_a_lamp_hides_it_from_one_side_alone() {
     }
 }
 
-/// The same of a small shining square, whose light comes from everywhere on it.
+/// The same of a small square light of known form factor: to 5e-3 where it is open, and exactly nothing where it is hidden.
 #[test]
 fn what_stands_close_before_a_panel_hides_it() {
     let panel = r#""panel": {"type": "rectangle", "emitter": {"type": "area", "radiance": [100, 100, 100]},

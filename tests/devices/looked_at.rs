@@ -1,5 +1,5 @@
-//! What a view shows, whose filter spreads samples over pixels, of textures that are values of a mesh or volumes under a
-//! scaled map: the same pictures and the same derivatives on both devices.
+//! Pictures of views whose filter spreads samples over pixels, of textures that are attributes of a mesh or volumes, under a
+//! scaled environment map: the same pictures and the same derivatives on both devices.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use prbopt::transport::rays::pixel::PixelTable;
 use super::gpu;
 use super::worlds::{Outcome, compare, gradients, image};
 
-/// A painted sheet, a ball of a solid and a painted lamp under a map, seen through this filter.
+/// A painted sheet, a ball with a volume as texture and a painted lamp under a map, seen through this filter.
 fn text(filter: &str, border: bool) -> String {
     let sheet = r#""type": "ply", "filename": "tests/data/meshes/sheet.ply""#;
     let attribute =
@@ -36,12 +36,12 @@ fn text(filter: &str, border: bool) -> String {
     )
 }
 
-/// What the first view of a scene shows, an image, and gradients by all its parameters.
+/// The first view as it is looked at, the image of a primal pass, and gradients by all parameters.
 pub(super) fn outcome(device: &mut dyn Device, text: &str) -> Outcome {
     outcome_by(device, text, |_| true)
 }
 
-/// The same with gradients by those parameters alone whose path is `sought`.
+/// The same with gradients by those parameters alone whose path `sought` accepts.
 pub(super) fn outcome_by(device: &mut dyn Device, text: &str, sought: impl Fn(&str) -> bool) -> Outcome {
     let scene = scene::parse(text, Path::new("looked_at.json")).unwrap_or_else(|e| panic!("{e}"));
     let setup = Setup::new(&scene, &gradcheck::Options::default()).expect("the scene is sound");
@@ -68,7 +68,7 @@ pub(super) fn outcome_by(device: &mut dyn Device, text: &str, sought: impl Fn(&s
     outcome
 }
 
-/// A view of a scene, as [`outcome`] looks at it.
+/// The first view of a scene, as [`outcome`] looks at it.
 fn view(device: &mut dyn Device, text: &str, spp: u32) -> Vec<[f32; 4]> {
     let scene = scene::parse(text, Path::new("looked_at.json")).unwrap_or_else(|e| panic!("{e}"));
     let setup = Setup::new(&scene, &gradcheck::Options::default()).expect("the scene is sound");
@@ -84,7 +84,7 @@ fn view(device: &mut dyn Device, text: &str, spp: u32) -> Vec<[f32; 4]> {
     render_view(device, 0, look).expect("it renders")
 }
 
-/// Paths of no edges meet nothing, whether they are followed together, one by one or by a shader.
+/// With a `max_depth` of 0 pictures are black and transparent, of paths that the CPU follows together or one by one and of a GPU.
 #[test]
 fn without_edges_pictures_are_black_and_transparent() {
     let mut devices: Vec<Box<dyn Device>> = vec![Box::new(Cpu::new())];
@@ -103,7 +103,7 @@ fn without_edges_pictures_are_black_and_transparent() {
     }
 }
 
-/// In waves, pixel by pixel in pieces, and where samples are spread over pixels.
+/// The gauge ends at 1: on the CPU, in waves and in dispatches of a GPU, with and without samples spread over pixels.
 #[test]
 fn a_gauge_is_full_when_a_picture_is_done() {
     let waves = |waves| Options {
@@ -127,7 +127,7 @@ fn a_gauge_is_full_when_a_picture_is_done() {
     }
 }
 
-/// As all adapters but software ones read them.
+/// Records in storage buffers, as all adapters but software ones read them, give the same bits as in uniform ones.
 #[test]
 fn records_in_storage_have_the_same_bits() {
     let run = |uniform_records| {

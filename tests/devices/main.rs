@@ -130,7 +130,7 @@ fn note(device: &mut dyn Device, name: &str, what: ArrayKind, outcome: &mut Outc
     }
 }
 
-/// Image, loss and gradients alone.
+/// Image, loss and gradients, without a step.
 fn gradients(device: &mut dyn Device, case: &Case) -> Outcome {
     let batch = load(device, case);
     let mut outcome = Outcome::default();
@@ -193,8 +193,8 @@ fn fixed_point_sums_are_the_same_bits_however_a_pass_is_cut() {
     }
 }
 
-/// A buffer that holds the coefficients alone puts the density and the light into a second one: before and after a change of
-/// resolution, by any kind of sums.
+/// Buffers that the coefficients fill alone, so that the density and the light lie in a second one: the same before and after a
+/// change of resolution, to the bit or, for sums of floats, within the tolerance.
 #[test]
 fn parameters_in_two_buffers_have_the_same_bits() {
     let case = &cases()[1];

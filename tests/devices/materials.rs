@@ -87,7 +87,7 @@ fn run(device: &mut dyn Device) -> Outcome {
 fn devices_agree_on_every_material() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
     let cpu = run(&mut Cpu::new());
-    // What is seen of no parameter proves nothing about it.
+    // An array of zeros would prove nothing about its parameter.
     let dark: Vec<&str> = cpu
         .iter()
         .filter(|(_, v)| v.iter().all(|x| *x == 0.0))

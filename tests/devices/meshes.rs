@@ -21,7 +21,7 @@ use super::worlds::{Case, area_emitter, case, compare, constant, cube, envmap, r
 /// Pixels of the image of noise.
 const NOISE: [usize; 3] = [7, 5, 1];
 
-/// A folder with an image of noise, and a lumpy ball with and without corners of its own normals.
+/// A folder with an image of noise, a lumpy ball as a mesh, and another as signed distances.
 pub(super) fn files() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let image = Image {
@@ -55,7 +55,7 @@ pub(super) fn files() -> TempDir {
     folder
 }
 
-/// Signed distances of a lumpy ball, of other numbers of points along each axis.
+/// Signed distances of a lumpy ball, with different numbers of points along the axes.
 fn write_distances(path: &Path) {
     let size = [9usize, 12, 7];
     let mut data = Vec::new();
@@ -73,7 +73,7 @@ fn write_distances(path: &Path) {
     vol::write(path, &grid).expect("is written");
 }
 
-/// The level of these distances, turned and stretched.
+/// The zero level of these distances as a shape, turned and stretched.
 fn level(folder: &Path, smooth: bool, bsdf: Bsdf) -> Surface {
     let path = folder.join("ball.vol");
     let around = Affine3A::from_scale_rotation_translation(
@@ -163,7 +163,7 @@ fn world(surfaces: Vec<Surface>) -> World {
     }
 }
 
-/// More shapes than rays are tested against in turn, so that the hierarchy leads to them too.
+/// More shapes than rays are tested against in turn, so that a BVH is built over them.
 fn tiles() -> impl Iterator<Item = Surface> {
     (0..FEW_SHAPES + 1).map(|i| {
         let [x, y, z] = [i % 4, i / 4 % 4, i / 16].map(|k| 0.6 * k as f32 - 0.9);
@@ -300,7 +300,7 @@ fn devices_agree_on_meshes_images_and_shining_shapes() {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
-/// The comparison sees one thing that is other than it should be about a surface or a light.
+/// The comparison sees a single fault of a surface or a light.
 #[test]
 fn planted_faults_in_surfaces_are_seen() {
     let folder = files();

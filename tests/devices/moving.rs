@@ -1,5 +1,5 @@
-//! What moves beside rough surfaces: the same pictures, the same derivatives by places, vertices, normals, heights, lights and cameras,
-//! and the same places and pictures after ten iterations on both devices.
+//! Shapes, lights and cameras that move beside rough surfaces: the same pictures, the same derivatives by places, vertices,
+//! normals, heights, lights and cameras, and the same places and pictures after ten iterations on both devices.
 
 #[path = "../small/mod.rs"]
 mod small;
@@ -53,7 +53,7 @@ pub(super) fn run(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
     outcome
 }
 
-/// What these worlds of the table have, in one: of what goes by one name in several, the first.
+/// These worlds of the table as one; where several have an object or a parameter of the same name, the first counts.
 pub(super) fn together(names: &[&str]) -> SmallWorld {
     let worlds = moving_worlds();
     let [mut objects, mut parts] = [Map::new(), Map::new()];
@@ -81,8 +81,8 @@ pub(super) fn together(names: &[&str]) -> SmallWorld {
     all
 }
 
-/// Meshes, displaced grids, disks and cubes with normal maps, balls, cameras, points, spots and projectors that move at once: drivers compile shaders for each world,
-/// which takes longer than what they do.
+/// Meshes, displaced grids, disks and cubes with normal maps, balls, cameras, points, spots and projectors that move, in one
+/// world: drivers compile shaders for each world, which takes longer than running them.
 #[test]
 fn devices_agree_on_what_moves_together() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
@@ -99,7 +99,7 @@ fn devices_agree_on_what_moves_together() {
     compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// Lights without extent that move beside what may not stand beside shapes that do.
+/// Lights without extent that move, beside kinds of objects that are refused where shapes move.
 #[test]
 fn devices_agree_on_lamps_beside_what_stands_still() {
     let Some(mut gpu) = gpu(Options::default()) else { return };

@@ -1,4 +1,4 @@
-//! Light that is followed among surfaces: both devices follow the same paths from every light, past every BSDF, onto every sensor.
+//! Light tracing among surfaces: both devices follow the same paths from every light, past every BSDF, onto every sensor.
 
 use std::path::Path;
 
@@ -15,9 +15,10 @@ use super::materials::balls;
 use super::worlds::SGD;
 use super::{gpu, keys};
 
-/// Entries that differ by more than rounding, as a fraction of the mean entry: each turn of a path magnifies what is rounded.
+/// Larger differences of an entry, as a fraction of the mean entry, are more than rounding, which each vertex of a path
+/// magnifies.
 const TOLERANCE: f32 = 1e-3;
-/// Share of entries that may differ more, since rounding sends some paths another way.
+/// Share of entries that may differ by more, since rounding sends some paths another way.
 const ASTRAY: f32 = 0.01;
 /// Largest difference of the sums of entries, as a fraction.
 const BIAS: f64 = 1e-3;
@@ -32,7 +33,7 @@ const FLOOR: &str = r#""floor": {"type": "rectangle", "to_world": [{"scale": 3},
     "bsdf": {"type": "diffuse", "reflectance": [0.7, 0.5, 0.3]}},
     "ring": {"type": "obj", "filename": "ring.obj", "to_world": [{"scale": 0.6}, {"translate": [0, 0.5, 0]}],
     "bsdf": {"type": "twosided", "bsdf": {"type": "roughplastic", "alpha": 0.3}}}"#;
-/// One of each kind that stands somewhere.
+/// A light of each kind but for backgrounds.
 const LAMPS: &str = r#""point": {"type": "point", "position": [0.5, 2, 0.5], "intensity": [4, 5, 6]},
     "spot": {"type": "spot", "to_world": [{"look_at": {"origin": [-1, 2.5, 0.5], "target": [0, 0, 0], "up": [0, 0, 1]}}],
         "cutoff_angle": 35, "beam_width": 10, "intensity": 9, "texture": {"type": "checkerboard", "color0": 0.9, "to_uv": [{"scale": 3}]}},
@@ -60,7 +61,7 @@ fn text(settings: &str, sensor: &str, film: &str, objects: &str) -> String {
     )
 }
 
-/// A picture as it is looked at.
+/// A picture of the first view as `render` makes it.
 fn picture(device: &mut dyn Device, text: &str) -> Vec<f32> {
     load(device, text);
     let look = RenderSettings {
@@ -101,7 +102,7 @@ fn compare(a: &[f32], b: &[f32]) -> Result<(), String> {
     Ok(())
 }
 
-/// Holds both devices against each other, and sees an entry in twenty that is one percent off.
+/// Compares both devices; one lit entry in twenty that is 1 % off must be seen.
 fn agree(gpu: &mut dyn Device, name: &str, text: &str) {
     let (cpu, gpu) = (picture(&mut Cpu::new(), text), picture(gpu, text));
     compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -125,7 +126,7 @@ fn particles_leave_every_light_alike() {
 fn particles_pass_every_material_alike() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
     let film = r#""width": 32, "height": 24, "rfilter": {"type": "box"}"#;
-    // What bends light once alone, before the camera sees it, and at normals that are not the surface's.
+    // A pane and a mirror with normal maps, which turn light once before it is seen.
     let normals =
         r#"{"type": "normalmap", "normalmap": {"type": "bitmap", "filename": "normals.png", "raw": true}, "bsdf": "#;
     let panes = format!(
@@ -159,11 +160,12 @@ fn particles_reach_every_sensor_alike() {
     }
 }
 
-/// Paths that all bring the same, of which each would be rounded beside a sum in floats that is not settled.
+/// Paths of equal contributions, each of which a large sum of floats would round: settled on the way, sums agree with whole
+/// numbers to 4e-4.
 #[test]
 fn sums_of_floats_keep_what_many_paths_bring() {
     let film = r#""width": 2, "height": 2, "rfilter": {"type": "box"}"#;
-    // Along the normals of a source that the sensor sees the light of from edge to edge.
+    // The beam of a directional area light, whose section fills the sensor's view from edge to edge.
     let beam = r#""l": {"type": "rectangle", "to_world": [{"scale": 0.5}, {"rotate": {"axis": [1, 0, 0], "angle": 90}}, {"translate": [0, 4, 0]}],
         "emitter": {"type": "directionalarea", "radiance": [1, 2, 3]}}"#;
     let floor =
@@ -190,7 +192,7 @@ fn sums_of_floats_keep_what_many_paths_bring() {
     let Some([floats, whole]) = run(false).zip(run(true)).map(<[_; 2]>::from) else {
         return;
     };
-    // The last number of a pixel is what nothing scattered.
+    // The last number of a pixel is no radiance: it is the transmittance.
     for (float, whole) in floats.chunks(4).zip(whole.chunks(4)) {
         for c in 0..3 {
             assert!(
@@ -201,7 +203,8 @@ fn sums_of_floats_keep_what_many_paths_bring() {
     }
 }
 
-/// Two views of a batch, in the order of its table; in whole numbers to the bit, however their passes are cut.
+/// Two views of a batch, in the order of its table, by every kind of sum; whole numbers have the same bits however passes are
+/// cut.
 #[test]
 fn particles_are_the_same_however_they_are_summed() {
     let second = r#""second": {"type": "perspective", "to_world": [{"look_at": {"origin": [2, 2, 2], "target": [0, 0, 0], "up": [0, 1, 0]}}],
@@ -240,7 +243,7 @@ fn particles_are_the_same_however_they_are_summed() {
     }
 }
 
-/// A spot beside which a filter's lobes leave less than nothing.
+/// A narrow spot, beside which the lobes of a filter make pixels negative.
 fn spot(intensity: &str) -> String {
     format!(
         r#""spot": {{"type": "spot", "to_world": [{{"look_at": {{"origin": [-1, 2.5, 0.5], "target": [0, 0, 0], "up": [0, 0, 1]}}}}],
@@ -248,7 +251,7 @@ fn spot(intensity: &str) -> String {
     )
 }
 
-/// In an open world no path has sixty edges, so that a limit beyond changes nothing but after how many paths sums are settled.
+/// In an open world no path has sixty edges, so that a higher limit only changes after how many paths sums are settled.
 #[test]
 fn sums_are_the_same_however_often_they_are_settled() {
     let options = Options {
@@ -270,7 +273,7 @@ fn sums_are_the_same_however_often_they_are_settled() {
     assert!(once == often, "other bits");
 }
 
-/// Light of any brightness is summed in whole numbers, until one contribution is beyond all ranges.
+/// Light of any brightness is summed in whole numbers; a contribution beyond all ranges makes pixels NaN.
 #[test]
 fn dim_and_bright_light_is_summed() {
     let options = Options {
@@ -290,7 +293,7 @@ fn dim_and_bright_light_is_summed() {
     assert!(beyond.iter().any(|x| x.is_nan()), "no pixel is spoiled");
 }
 
-/// Light arrives anywhere on a film, and sends no derivatives back.
+/// Light tracing refuses single pixels, since light arrives anywhere on a film, and it has no derivatives.
 #[test]
 fn particles_are_refused_alike() {
     let Some(mut gpu) = gpu(Options::default()) else { return };

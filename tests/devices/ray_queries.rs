@@ -1,7 +1,7 @@
-//! What rays meet by an adapter's own hierarchy: the same paths as on the CPU, but for the few that its rounding sends another way.
+//! Hits that an adapter finds by ray queries: the same paths as on the CPU, but for the few that its rounding sends another way.
 //!
-//! Without an adapter that has ray queries these tests print that they were skipped; with `PRBOPT_REQUIRE_RAY_QUERIES=1` they fail
-//! instead. `tests/ray_query_driver.sh` fetches a software driver that has them.
+//! Without an adapter that has ray queries these tests print that they were skipped; with `PRBOPT_REQUIRE_RAY_QUERIES=1` they
+//! fail instead. `tests/ray_query_driver.sh` fetches a software driver that has them.
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::{Adapters, Gpu, Options};
@@ -25,14 +25,15 @@ fn searching() -> Option<Gpu> {
             std::env::var_os("PRBOPT_REQUIRE_RAY_QUERIES").is_none_or(|v| v != "1"),
             "PRBOPT_REQUIRE_RAY_QUERIES is set, but no adapter has them"
         );
-        // Not by a macro, whose output the test runner keeps to itself.
+        // The test runner would capture the output of `eprintln!`.
         let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: no adapter has ray queries\n");
         return None;
     };
     Some(Gpu::open(&adapters, index, wanted()).unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// A mesh among shapes so many that boxes tell of them, lit by an environment: first surfaces, nearest hits and shadow rays.
+/// A mesh among so many shapes that they are boxes in the hierarchy, lit by an environment: first surfaces, nearest hits and
+/// shadow rays.
 #[test]
 fn ray_queries_find_what_the_cpu_finds() {
     let Some(mut gpu) = searching() else { return };

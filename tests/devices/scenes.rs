@@ -12,7 +12,7 @@ use prbopt::scene::{
 };
 use prbopt::transport::rays::random::{Counter, Pass, pass_key, random_uniform};
 
-/// What an emitter is.
+/// The kind of background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Emitter {
     None,
@@ -20,7 +20,7 @@ pub(crate) enum Emitter {
     Envmap,
 }
 
-/// What references are, and what is behind them.
+/// The kind of references, and what is behind them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Matched {
     Constant,
@@ -83,7 +83,7 @@ pub(crate) fn plain() -> Case {
 /// All cases.
 #[rustfmt::skip]
 pub(crate) fn cases() -> Vec<Case> {
-    // Whether Newton ends for a pixel does not hang on the rounding: it does so for the same ones within 1e-4 of the first number.
+    // Which pixels Newton's method solves does not depend on rounding: they are the same for all k₁ within 1e-4 of this one.
     let brown = Distortion::Brown { k: [-0.928, 0.2, 0.0], p: [0.01, -0.02] };
     let fisheye = Distortion::Fisheye { k: [0.05, -0.01, 0.002, -0.0005] };
     vec![

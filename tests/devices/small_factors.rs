@@ -24,7 +24,7 @@ const EPS: f64 = f32::EPSILON as f64;
 /// are the oracle's, and on a GPU, which computes places and directions with other roundings.
 const ROUNDINGS: [f64; 2] = [32.0, 1024.0];
 
-/// What is small.
+/// The factor that is small.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Factor {
     Albedo,
@@ -82,7 +82,7 @@ fn entries(factor: Factor) -> std::ops::Range<usize> {
     }
 }
 
-/// Adds the sizes of derivatives to one array of sums, and ones to another.
+/// A sink that sums the sizes of derivatives, and counts them.
 struct Sizes<'a> {
     sizes: Sums<'a>,
     events: Sums<'a>,
@@ -153,7 +153,7 @@ fn found(device: &mut dyn Device, setup: &Setup, factor: Factor) -> Vec<f64> {
     entries(factor).map(|i| f64::from(gradient[i])).collect()
 }
 
-/// In f32 both devices are as exact as the bound says, however small a factor is and whatever was found before it. The
+/// In f32 both devices are as exact as the bound says, however small a factor is and whatever light was found before it. The
 /// table is that of docs/method.md, section 13.
 #[test]
 fn derivatives_by_small_factors_are_as_exact_as_their_bound() {
@@ -197,7 +197,7 @@ fn derivatives_by_small_factors_are_as_exact_as_their_bound() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// A factor of zero and one that counts as zero have the same derivative, which that of small ones tends to.
+/// A factor of zero and a subnormal one have the same derivative, to which those of small factors tend, to 1e-4.
 #[test]
 fn derivatives_by_small_factors_tend_to_those_by_zero() {
     for factor in [Factor::Albedo, Factor::Extinction] {

@@ -1,5 +1,5 @@
-//! Gradients that a GPU sums in whole numbers: whatever the size of the adjoint image, and however far contributions
-//! lie apart, they are the float sums; the bits do not depend on how a pass is cut or on what the adapter adds at once.
+//! Gradients that a GPU sums in whole numbers agree with sums of floats, whatever the size of the adjoint image and however far
+//! contributions lie apart; the bits do not depend on how a pass is cut or on what the adapter adds at once.
 
 use std::path::Path;
 
@@ -73,8 +73,8 @@ fn distance(a: &[f32], b: &[f32]) -> (f64, f64) {
     )
 }
 
-/// The same gradient by floats and in whole numbers, in 64 bits and in two words: the same sums, of contributions that a compiler may
-/// round in another way in another shader.
+/// Gradients by sums of floats, of whole numbers in 64 bits and in two words agree; a compiler may round contributions in another
+/// way in another shader.
 fn compare(case: &Case, spp: u32, reference: Option<fn(f32) -> f32>) {
     let Some(mut floats) = gpu(Options::default()) else {
         return;
@@ -206,7 +206,7 @@ fn passes_with_other_units_add_up() {
     gpu.load(resident, params, case.optimizer).expect("a small scene");
     let batch = Batch { table, drawn: None };
     gpu.render(&batch, keys(Pass::Primal), 1).expect("renders");
-    // What 1 adds to what 2⁻⁸ has left, beside what it adds to nothing.
+    // The pass with delta 1 adds the same to the gradient of delta 2⁻⁸ as to zero.
     let small = add_pass(&mut gpu, &batch, 2f32.powi(-8));
     let both = add_pass(&mut gpu, &batch, 1.0);
     gpu.clear_gradients().expect("cleared");
@@ -257,7 +257,7 @@ fn sums_that_leave_their_range_are_an_error_and_leave_no_trace() {
     }
 }
 
-/// What a run foretells is what a device allocates: the memory of the same scene with and without whole-number sums.
+/// The memory of whole-number sums that a run predicts is what a device allocates for them.
 #[test]
 fn sums_are_told_as_large_as_their_buffers() {
     for wide_atomics in [true, false] {
@@ -285,14 +285,14 @@ fn sums_are_told_as_large_as_their_buffers() {
                 .sum();
             assert!(told >= 8 * tuned as u64, "{told} bytes for {tuned} entries");
             let held = whole.memory() - floats.memory();
-            // An empty buffer takes 16 bytes, of which there is one for each bank at most.
+            // An empty buffer takes 16 bytes, and there is at most one for each bank.
             assert!((told..=told + 32).contains(&held), "{held}, not {told}");
         }
     }
 }
 
-/// All paths of a pass add like numbers to the radiance of a lamp that fills the view. Sums of floats lose more than a thousandth of that;
-/// where few entries change, sums are whole numbers, with the bits of the CPU.
+/// All paths of a pass add equal numbers to the derivative by the radiance of a lamp that fills the view. A sum of floats is off
+/// by more than a thousandth; where few entries change, sums are whole numbers, with the bits of the CPU.
 #[test]
 fn a_number_that_all_paths_add_to_keeps_its_digits() {
     let text = r#"{
@@ -303,7 +303,7 @@ fn a_number_that_all_paths_add_to_keeps_its_digits() {
         "optimize": {"parameters": {"lamp.emitter.radiance": {}}, "references": {"type": "constant", "value": 0}}
     }"#;
     let scene = scene::parse(text, Path::new("lamp.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    // No power of two, whose multiples would be exact.
+    // Not a power of two, whose multiples would be exact.
     let adjoint = vec![[1.0 / 3000.0; 3]; 1024];
     let expected = 1024.0 / 3000.0;
     let found = |device: &mut dyn Device| {
@@ -321,7 +321,7 @@ fn a_number_that_all_paths_add_to_keeps_its_digits() {
             .expect("gradients");
         device.read(radiance, ArrayKind::Gradient).expect("a gradient")
     };
-    // One number at a time, whatever the adapter can add at once.
+    // One number is added at a time, although the adapter may be able to add those of a subgroup at once.
     let alone = Options {
         subgroups: false,
         ..Options::default()

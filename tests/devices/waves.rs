@@ -1,4 +1,4 @@
-//! Paths that a GPU follows in waves: those of the CPU and of one kernel, and to the bit the same however waves are cut.
+//! Paths that a GPU follows in waves are those of the CPU and of a single kernel, and have the same bits however waves are cut.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,8 +13,8 @@ use super::gpu;
 use super::looked_at::{outcome, outcome_by};
 use super::worlds::{SPP, compare};
 
-/// Painted sheets and a ball under a panel that rays are tested against in turn, a sheet in its way, before this background. Roulette
-/// begins behind `rr_depth` edges.
+/// Painted sheets and a ball, few enough to be tested in turn, under a panel with a sheet in its way, before this background.
+/// Roulette begins behind `rr_depth` edges.
 fn text(max_depth: i32, rr_depth: u32, background: &str) -> String {
     let sheet = r#""type": "ply", "filename": "tests/data/meshes/sheet.ply""#;
     let paint = r#"{"type": "diffuse", "reflectance": {"type": "mesh_attribute", "name": "vertex_color"}}"#;
@@ -39,8 +39,8 @@ const SKY: &str =
 /// Walls all around, from which paths go on for as long as they may.
 const SHELL: &str = r#""shell": {"type": "sphere", "radius": 6, "flip_normals": true, "bsdf": {"type": "diffuse", "reflectance": [0.9, 0.8, 0.95]}},"#;
 
-/// With nothing behind the world the last edge meets the panel or counts for nothing; before a map it meets that, too; and
-/// paths of one edge see what shines and no more.
+/// Paths of four, three and one edges: without a background the last edge counts only where it meets the panel; before a map it
+/// may meet that, too; and paths of one edge see lights alone.
 #[test]
 fn waves_are_the_paths_of_the_cpu() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
@@ -51,8 +51,8 @@ fn waves_are_the_paths_of_the_cpu() {
     }
 }
 
-/// Beyond the edges of which a wave keeps what they met, walks are taken once more before they are replayed; paths that may go on for ever end
-/// where none is left.
+/// Paths with more edges than the 16 whose hits a wave keeps are walked once more before they are replayed; paths without a limit
+/// end where none is left.
 #[test]
 fn waves_follow_long_paths() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
@@ -63,7 +63,8 @@ fn waves_follow_long_paths() {
     }
 }
 
-/// Paths that leave the world at once send derivatives to the sky alone: whatever of it is sought, all others have the same bits.
+/// Paths that leave the world at once send derivatives to the sky alone: whichever of its parameters are optimised, all other
+/// gradients have the same bits.
 #[test]
 fn gradients_are_the_same_whatever_of_the_sky_is_sought() {
     let options = Options {
@@ -89,7 +90,7 @@ fn gradients_are_the_same_whatever_of_the_sky_is_sought() {
     }
 }
 
-/// A channel that meets more surfaces which reflect nothing of it than a byte counts stays dark, and leaves the others alone.
+/// A channel that meets more reflectances of zero than a byte counts stays dark, and leaves the other channels alone.
 #[test]
 fn zero_factors_of_long_paths_are_not_forgotten() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
@@ -99,8 +100,8 @@ fn zero_factors_of_long_paths_are_not_forgotten() {
             "emitter": {"type": "area", "radiance": [0.01, 1, 0.01]}},
         "camera": {"type": "perspective", "film": {"type": "hdrfilm", "width": 8, "height": 8}}}"#;
     let (cpu, gpu) = (outcome(&mut Cpu::new(), text), outcome(&mut gpu, text));
-    // Rounding sends paths of so many edges other ways, but what they bring hardly depends on their way: sums are held, of which a count
-    // that overflows would change several by half or more.
+    // Rounding sends paths of so many edges other ways, which hardly changes their radiance: sums are compared, to 3 %. A count
+    // that overflows would change several of them by half or more.
     for ((name, cpu), (_, gpu)) in cpu.iter().zip(&gpu) {
         let sums: [f64; 2] = [cpu, gpu].map(|values| values.iter().map(|v| f64::from(*v)).sum());
         assert!((sums[1] / sums[0] - 1.0).abs() < 0.03, "{name}: {sums:?}");
@@ -123,13 +124,13 @@ fn waves_do_not_depend_on_how_they_are_cut() {
         let cut = run(true, Some(DispatchSize { rays: 77, samples: 3 }));
         assert!(cut.as_ref() == Some(&whole), "other bits");
         let one_kernel = run(false, None).expect("the same adapter");
-        // Compilers may fuse other operations where other kernels do them.
+        // Compilers may fuse other operations in other kernels.
         compare(&whole, &one_kernel).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 
-/// Every kernel that an iteration starts is timed by the adapter's clock, each as often as it is started, also where they are more than a set of
-/// stamps holds, and nothing before that is asked for.
+/// Every kernel that an iteration starts is timed by the adapter's clock, as often as it is started, also where there are more
+/// dispatches than one set of time stamps holds. Before that is asked for, there are no times.
 #[test]
 fn kernels_are_timed_by_the_adapter() {
     let options = Options {
@@ -166,7 +167,7 @@ fn kernels_are_timed_by_the_adapter() {
     assert!(all > 2048 && times.iter().all(|time| time.ms > 0.0), "{all}: {times:?}");
 }
 
-/// `bench --kernels` tells them an iteration, as JSON and in words.
+/// `bench --kernels` prints the dispatches of an iteration, as JSON and in words.
 #[test]
 fn kernels_are_told_by_bench() {
     if gpu(Options::default()).is_none() {
@@ -215,7 +216,7 @@ fn kernels_are_told_by_bench() {
     );
 }
 
-/// What `info` and runs tell of waves beforehand is what these add to all that a device holds.
+/// The memory that `info` and runs predict for waves is what these add to the memory of a device, to 128 bytes.
 #[test]
 fn waves_take_what_was_told() {
     let memory = |text: &str, waves| {
@@ -238,7 +239,7 @@ fn waves_take_what_was_told() {
         };
         let told = wave_bytes(paths, 19 * 18, [SPP, SPP]).expect("waves serve it");
         let alone = memory(&text, false).expect("the same adapter");
-        // Buffers of nothing have sixteen bytes, and others a multiple of that.
+        // Empty buffers have 16 bytes, and others a multiple of that.
         assert!(
             (alone + told..alone + told + 128).contains(&together),
             "{max_depth}: {alone} + {told}, {together}"

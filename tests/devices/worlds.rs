@@ -34,9 +34,9 @@ pub(super) struct Case {
     max_depth: u32,
     hide_emitters: bool,
     rules: Rules,
-    /// What the sensors stand in.
+    /// The medium around the sensors.
     medium: Option<usize>,
-    /// What the second sensor becomes.
+    /// Changes the second sensor.
     look: fn(&mut Sensor),
 }
 
@@ -107,7 +107,7 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
         geometry,
         to_world,
         flip_normals: false,
-        // Alike only where the BSDF is.
+        // Two surfaces have the same path only where their BSDFs are the same.
         bsdf_path: format!("{bsdf:?}"),
         bsdf,
         interior: media[0],
@@ -118,7 +118,7 @@ pub(super) fn surface(geometry: Geometry, to_world: Affine3A, bsdf: Bsdf, media:
     }
 }
 
-/// What lets a shape shine with this radiance.
+/// An area light of this radiance.
 pub(super) fn area_emitter(radiance: Array) -> Option<AreaEmitter> {
     Some(AreaEmitter {
         name: "emitter".into(),
@@ -163,7 +163,7 @@ pub(super) fn envmap() -> Background {
     }
 }
 
-/// A world of one cube.
+/// A world of one cube with this medium.
 fn world(medium: Medium) -> World {
     World {
         surfaces: vec![cube()],
@@ -430,7 +430,7 @@ fn area(form: AreaForm) -> Area {
     }
 }
 
-/// Something at `eye` whose +Z points to the origin.
+/// A `to_world` at `eye` whose +Z points to the origin.
 fn looking_from(eye: Vec3) -> Affine3A {
     let forward = (-eye).normalize();
     let left = Vec3::Y.cross(forward).normalize();
@@ -514,7 +514,7 @@ pub(super) fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Ou
     }
 }
 
-/// What the first surfaces are, channel by channel, and an image.
+/// The channels of the first surfaces (AOVs), and an image.
 pub(super) fn look(device: &mut dyn Device, case: &Case) -> Outcome {
     let batch = load(device, case);
     let mut outcome = Outcome::new();
@@ -552,7 +552,7 @@ pub(super) fn run(device: &mut dyn Device, case: &Case) -> Outcome {
     outcome
 }
 
-/// Entries that differ by more than rounding, which each turn of a path magnifies: this fraction of the largest entry.
+/// Larger differences, as a fraction of the largest entry, are more than rounding, which each vertex of a path magnifies.
 const TOLERANCE: f32 = 1e-3;
 /// Share of an image's or a gradient's entries that may differ: rounding sends some paths another way.
 const ASTRAY: f32 = 0.02;
@@ -652,7 +652,7 @@ fn deterministic_sums_do_not_depend_on_how_paths_are_cut() {
     }
 }
 
-/// The comparison sees a device that is wrong in one place.
+/// The comparison sees a parameter that is 3 % off, an array that is 2 % off, and a NaN.
 #[test]
 fn planted_faults_in_worlds_are_seen() {
     let Some(mut gpu) = gpu(Options::default()) else { return };

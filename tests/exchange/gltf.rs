@@ -1,4 +1,4 @@
-//! glTF: what is exported is imported with the same shapes, textures, cameras and lights; files that are damaged.
+//! glTF: what is exported is imported with the same shapes, textures, cameras and lights; damaged files are refused.
 
 use prbopt::cli::import::gltf::convert;
 use prbopt::exchange::{bake, gltf};
@@ -174,7 +174,7 @@ fn shapes_agree(before: &Scene, after: &Scene) {
     }
 }
 
-/// A file of JSON with all that it needs in it: three vertices, of which the first and the last have a place, and a line.
+/// A glTF file with its buffer inside: three vertices, four indices, and a mesh of this primitive.
 fn text(more: &str, primitive: &str) -> String {
     // Three vectors, and three indices of 16 bits.
     let bytes: Vec<u8> = [0.0f32, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
@@ -195,7 +195,7 @@ fn text(more: &str, primitive: &str) -> String {
     )
 }
 
-/// What cannot be taken is told, all of it, and the rest is there: with a camera and a light if the file has none.
+/// Everything that cannot be imported is reported, and the rest is imported, with a camera and a light if the file has none.
 #[test]
 fn what_has_no_counterpart_is_told() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -230,7 +230,7 @@ fn what_has_no_counterpart_is_told() {
     assert_eq!((scene.sensors.len(), scene.world.surfaces.len()), (1, 1));
     let dictionary: Value = serde_json::from_str(&text).expect("JSON");
     let mask = &dictionary["a"]["bsdf"];
-    // 0.3 is beyond the bound.
+    // An alpha of 0.3 is beyond the cutoff of 0.25.
     assert_eq!(
         (&mask["type"], &mask["opacity"]),
         (&"mask".into(), &1.0.into()),
@@ -285,7 +285,7 @@ fn glass_is_solid_or_thin() {
     }
 }
 
-/// No end and no changed byte makes it panic, and what is no scene is told.
+/// Truncated files are refused and leave nothing behind, and no changed byte makes the import panic.
 #[test]
 fn damaged_files_are_told() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -320,7 +320,7 @@ fn damaged_files_are_told() {
     assert!(refused > 50, "{refused}");
 }
 
-/// Each claim that cannot be true is one sentence that names the file; none is believed.
+/// Each false claim of a file is refused in one sentence that names the file.
 #[test]
 fn false_claims_are_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");

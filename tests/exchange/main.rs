@@ -1,4 +1,4 @@
-//! Scenes in the formats of other tools and back again.
+//! Scenes that are exported in the formats of other tools and imported again.
 
 mod gltf;
 mod xml;
@@ -31,7 +31,7 @@ fn values(scene: &Scene) -> ParamSet {
     Resident::new(scene).expect("the scene is without mistakes").1
 }
 
-/// One parameter of every kind, but emission, which other tools' media have not.
+/// The bundled scene of all kinds of parameters, without emission, which the media of other tools do not have.
 fn kinds() -> Scene {
     let path = Path::new("scenes/kinds.json");
     let text = std::fs::read_to_string(path).expect("it is there");
@@ -40,7 +40,7 @@ fn kinds() -> Scene {
     scene::parse(&text, path).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-/// Other values for all parameters, all of them possible, no two entries alike.
+/// Other values for all parameters: possible ones, no two entries alike.
 fn changed(given: &ParamSet) -> ParamSet {
     let mut params = given.clone();
     for parameter in &mut params.parameters {
@@ -62,7 +62,7 @@ fn changed(given: &ParamSet) -> ParamSet {
     params
 }
 
-/// Compares what scenes mean: numbers up to rounding, files by where they are.
+/// Compares resolved scenes: numbers up to rounding (1e-6), files by their canonical paths.
 fn assert_alike(a: &Value, b: &Value, at: &str) {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
@@ -84,7 +84,7 @@ fn assert_alike(a: &Value, b: &Value, at: &str) {
             let [a, b] = [a, b].map(|name| std::fs::canonicalize(name).expect("it is there"));
             assert_eq!(a, b, "{at}");
         }
-        // The same picture, by the name that all of Mitsuba's variants know.
+        // `prb` becomes `path`, which renders the same and which all variants of Mitsuba have.
         (Value::String(a), Value::String(b)) if at.ends_with(".integrator.type") => {
             let differentiates = a == "prb" || a == "prb_basic";
             assert!(b == if differentiates { "path" } else { a }, "{at}: {a} {b}");

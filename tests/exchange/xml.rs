@@ -6,7 +6,7 @@ use prbopt::exchange::{bake, mitsuba};
 
 use super::*;
 
-/// The XML of a scene, in a folder, and what is left out of it.
+/// Writes a scene as XML with these values of its parameters.
 fn export(scene: &mut Scene, params: &ParamSet, output: &Path) -> mitsuba::Export {
     let given = values(scene);
     bake(scene, &given, params, output.parent().expect("a folder")).expect("writable");
@@ -15,7 +15,7 @@ fn export(scene: &mut Scene, params: &ParamSet, output: &Path) -> mitsuba::Expor
     export
 }
 
-/// Imports a file twice exported, and returns what it means.
+/// The scene of an exported file, imported again.
 fn back(output: &Path) -> Scene {
     let json = output.with_extension("json");
     let (_, scene) = convert(output, &json, &[]).unwrap_or_else(|mistakes| panic!("{mistakes:#}"));
@@ -129,7 +129,7 @@ fn what_moves_is_exported_where_it_has_moved_to() {
     let before = scene.world.surfaces[1].geometry.mesh().expect("a mesh");
     let output = folder.path().join("a.xml");
     export(&mut scene, &params, &output);
-    // Variants of Mitsuba that differentiate nothing have no `prb`, whose paths have six edges where none are told.
+    // `prb` becomes `path`, since Mitsuba's variants without derivatives have no `prb`; its default of six edges is written out.
     let text = std::fs::read_to_string(&output).expect("written");
     assert!(text.contains(r#"<integrator type="path""#), "{text}");
     let again = back(&output);
@@ -149,7 +149,8 @@ fn what_moves_is_exported_where_it_has_moved_to() {
     assert_eq!(position, [1.0, 2.0, -1.0]);
     let mesh = sheet.geometry.mesh().expect("a mesh");
     assert_eq!(mesh.positions[0], [7.0, 8.0, 9.0]);
-    // The map mirrors: the others come to lie on the other side, and faces keep their sides.
+    // `to_world` mirrors: the other vertices are mirrored, and the order of each triangle's vertices is reversed, so that faces
+    // keep their sides.
     assert_eq!(mesh.positions[1], {
         let [x, y, z] = before.positions[1];
         [-x, y, z]
@@ -186,8 +187,8 @@ fn what_mitsuba_cannot_say_is_told_at_once() {
     }
 }
 
-/// Mitsuba turns normals of mirrored spheres, and of mirrored meshes without normals of their own, in groups as well: the
-/// XML takes that back, and so does what is read from it.
+/// Mitsuba flips normals of mirrored spheres, and of mirrored meshes without normals of their own, in groups as well: the export
+/// makes up for that by `flip_normals`, and so does the import.
 #[test]
 fn mirrors_turn_nothing_inside_out() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! What long paths cost: inside the figurine, and inside one of a tenth of its mean free path.
+//! Time of long paths, and light that shorter ones lose, in the figurine and in one of a tenth of its mean free path.
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::{ArrayKind, Batch, Device, Keys};
@@ -17,10 +17,10 @@ use prbopt::transport::rays::random::{Pass, pass_key};
 
 use super::scene_file;
 
-/// Beyond it hardly any light is left: what shorter paths lose is told against it.
+/// The depth of paths that lose hardly any light: losses of shorter ones are relative to it.
 const ALL: u32 = 1 << 14;
 
-/// Seconds that an estimate may take to be repeated at twice the depth, at four times the time.
+/// A measurement of fewer seconds is repeated at twice the depth, where it takes four times as long.
 const PATIENCE: f64 = 12.0;
 
 /// At twice the depth paths still get longer if their mean number of events grows by this factor.
@@ -133,7 +133,7 @@ fn fit(points: &[[f64; 2]]) -> (f64, f64) {
     (xy / xx, xy * xy / (xx * yy))
 }
 
-/// A table of Markdown and its fits.
+/// Prints a table of Markdown and its fits.
 fn measure(extinction: f64) {
     let (_, all) = events_and_radiance(&setup(extinction, ALL, 16));
     println!(
@@ -194,7 +194,7 @@ fn paths_get_longer_and_less_is_lost() {
     for pair in found.windows(2) {
         let ((before, dark), (after, bright)) = (pair[0], pair[1]);
         assert!(after > 1.4 * before, "{before} {after}");
-        // Of red light, which is hardly absorbed, longer paths carry much; blue light is absorbed before.
+        // Longer paths carry much of the red light, which is hardly absorbed; blue light is absorbed on shorter ones.
         assert!(
             bright[0] > 1.2 * dark[0] && bright[1] > 1.02 * dark[1],
             "{dark:?} {bright:?}"
@@ -202,7 +202,7 @@ fn paths_get_longer_and_less_is_lost() {
     }
 }
 
-/// The tape differentiates the walk that path replay follows: with the same random numbers both give the same gradient.
+/// The tape differentiates the walk that path replay follows: with the same random numbers both give the same gradient, to 1e-4.
 #[test]
 fn replay_has_the_gradient_of_the_tape() {
     for depth in [8, 64] {

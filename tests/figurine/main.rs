@@ -177,7 +177,7 @@ fn memory_does_not_grow_with_the_paths() {
         let figures: serde_json::Value = serde_json::from_str(&prbopt(folder.path(), &words)).expect("JSON");
         figures["peak_rss_mib"].as_f64().expect("a number")
     };
-    // Up to 64 edges records grow that are bounded for each thread.
+    // The records of each thread are bounded, and grow up to 64 edges.
     let [short, long] = [64, 1024].map(peak);
     println!("{short} and {long} MiB");
     // A MiB for the figures' rounding.

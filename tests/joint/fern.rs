@@ -1,5 +1,5 @@
-//! The fern of `scenes/joint_target.json`: fronds in a ring, each a stem that bends over, with leaves on both sides that are fronds again, of
-//! elliptical cards.
+//! The fern of `scenes/joint_target.json`: fronds in a ring, each a stem that bends over, with leaves on both sides that are
+//! fronds again, of elliptical cards.
 
 use std::f64::consts::{PI, TAU};
 

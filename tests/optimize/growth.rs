@@ -1,4 +1,4 @@
-//! A run whose splats grow goes on to the bit.
+//! A run whose splats grow in number, stopped and resumed, ends with the bits of one that was not stopped.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -81,7 +81,7 @@ fn runs_that_grow_go_on_to_the_bit() {
     let counts = prbopt::output::metrics::read(&whole.path().join("metrics.jsonl")).expect("figures");
     let counts: Vec<u64> = counts.iter().step_by(5).filter_map(|f| f.splats).collect();
     assert_eq!(counts, [30, 45, 60, 75, 90, 90, 90, 90]);
-    // 144 bits a splat; what rounding to half precision takes from the picture is little, and undone afterwards.
+    // 144 bits a splat; rounding to half precision changes the PSNR by less than 0.5 dB, and results keep full precision.
     let text = std::fs::read(whole.path().join("picture.json")).expect("figures");
     let picture: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
     let [full, half] = [&picture["psnr"], &picture["half_precision"]["psnr"]].map(|v| v.as_f64().expect("an error"));

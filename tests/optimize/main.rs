@@ -432,7 +432,7 @@ fn a_parameter_without_gradient_is_an_error_that_names_it() {
     assert_eq!(device.steps.len(), 20);
 }
 
-/// Clocks and stages of an iteration's line: parts within the whole, all of them within the run's seconds.
+/// Stages and times in the lines of metrics: parts within the whole, all of them within the run's seconds.
 #[test]
 fn figures_tell_the_stage_and_times_that_add_up() {
     let folder = tempfile::tempdir().expect("a temporary folder");

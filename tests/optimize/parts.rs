@@ -1,4 +1,4 @@
-//! The loop's parts that run on a device: targets that it renders, stages that it enters, and the memory that is told before.
+//! The loop's parts that run on a device: targets that it renders, stages that it enters, and the memory that is predicted.
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::{ArrayKind, Batch, Device, Keys};
@@ -27,7 +27,7 @@ fn scene(size: usize) -> String {
     )
 }
 
-/// Renders of a target: training views are on the device, and only those that are shown or held out stay here.
+/// Renders of a target: those of training views are on the device; the host keeps only those that are shown or held out.
 #[test]
 fn renders_are_kept_for_the_views_that_are_shown_or_held_out() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -74,7 +74,7 @@ fn renders_are_kept_for_the_views_that_are_shown_or_held_out() {
     assert_eq!(resident.references.get(9), [0.75, 0.75, 0.75, 1.0]);
 }
 
-/// A change that resets moments zeroes all of them, also of what keeps its size; one that resamples keeps these.
+/// A stage that resets moments zeroes those of all parameters, also where the size stays; one that resamples keeps the latter.
 #[test]
 fn moments_of_what_keeps_its_size_follow_the_rule() {
     let text = r#"{"object": {"type": "cube", "bsdf": {"type": "null"}, "interior": {"type": "radiance_field",

@@ -1,4 +1,4 @@
-//! Clients that are slow, endless, huge, many, or not meant.
+//! Clients of a run's page that are slow, endless, huge, many, or not authorised.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -24,7 +24,7 @@ fn flood(stream: &mut TcpStream, part: &[u8]) -> u64 {
     taken
 }
 
-/// What is wrong is told with a status of its own.
+/// Each kind of wrong request is refused with a status of its own.
 #[test]
 fn requests_that_are_not_meant_are_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -72,7 +72,7 @@ fn requests_that_are_not_meant_are_refused() {
         let (status, body) = served.send(request.as_bytes());
         assert_eq!(status, expected, "{request:?}: {}", String::from_utf8_lossy(&body));
     }
-    // Nothing but the page's address tells the token.
+    // No answer contains the token.
     let (_, body) = served.send(with("/", &here).as_bytes());
     assert!(!String::from_utf8_lossy(&body).contains(&token));
     assert_eq!(served.post("/stop", ""), 200);
@@ -172,7 +172,7 @@ fn attack(host: &str, token: &str, over: &AtomicBool, refused: &AtomicU64) {
                 }
             }
         });
-        // Ones that know the token, ask for what is large or never ends, and do not read it.
+        // Ones that know the token, ask for large or endless answers, and do not read them.
         scope.spawn(|| {
             let mut held = Vec::new();
             while !is_over() {
@@ -228,7 +228,7 @@ fn attacks_neither_stop_nor_slow_a_run() {
         "{alone:.2} s of the processor alone, {seconds:.2} s under attack for {clock:.2} s; {refused} wrong tokens refused"
     );
     assert!(refused > 0, "attacks reached the server");
-    // Those who know the token look on, which may take a tenth; refusing the others takes a part of one core at most.
+    // Clients that know the token look on, which may take a tenth; refusing the others takes a part of one core at most.
     assert!(
         seconds < 1.2 * alone + 0.15 * clock + 0.3,
         "{seconds} s of the processor instead of {alone} s, in {clock} s"

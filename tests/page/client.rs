@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// What takes longer than this does not come.
+/// How long an answer is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The program at work, with its page.
@@ -81,7 +81,7 @@ impl Served {
         self.send(self.request("POST", path, body).as_bytes())
     }
 
-    /// Follows the news.
+    /// Follows the events that the page is sent.
     pub(crate) fn events(&self) -> Events {
         let mut stream = TcpStream::connect(&self.host).expect("is served");
         stream
@@ -104,7 +104,7 @@ impl Served {
         events
     }
 
-    /// Waits for the end: whether it went well, and seconds of processor time, of all threads and the system's for them.
+    /// Waits for the end: whether the exit code is 0, and seconds of processor time, of all threads and the system's for them.
     pub(crate) fn finish(self) -> (bool, f64) {
         processor_time(self.process)
     }
@@ -136,14 +136,14 @@ pub(crate) fn answer(stream: &mut TcpStream) -> (u16, Vec<u8>) {
 
 type All = (Mutex<Vec<(String, Value)>>, Condvar);
 
-/// News so far.
+/// Events received so far.
 #[derive(Default)]
 pub(crate) struct Events {
     all: Arc<All>,
 }
 
 impl Events {
-    /// Waits for news of a kind for which something holds.
+    /// Waits for an event of this name that fulfils `holds`, and returns its data.
     pub(crate) fn wait(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         let mut all = self.all.0.lock().expect("whole");
@@ -157,7 +157,7 @@ impl Events {
         }
     }
 
-    /// The newest of a kind.
+    /// The data of the newest event of this name.
     pub(crate) fn last(&self, name: &str) -> Option<Value> {
         let all = self.all.0.lock().expect("whole");
         all.iter()
@@ -167,7 +167,7 @@ impl Events {
     }
 }
 
-/// A run's results, and what its iterations came to: everything that must not change by being looked at.
+/// A run's results and the figures of its iterations: everything that looking at the run must not change.
 pub(crate) fn outcome(run: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(run.join("final"))
         .expect("a result")

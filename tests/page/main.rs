@@ -1,4 +1,4 @@
-//! The page of a run: who looks changes no bit of it, and who attacks neither stops nor slows it.
+//! The page of a run: viewers change no bit of the run, and attackers neither stop nor slow it.
 
 mod attacks;
 mod client;
@@ -25,7 +25,7 @@ fn run_alone(folder: &Path, words: &[&str]) -> f64 {
     seconds
 }
 
-/// A view through the first camera that can be looked through, turned about y, or of a picture an enlarged part.
+/// The view of a camera that is turned about y by `angle`, or, of a flat picture, an enlarged part.
 fn view(sensor: usize, flat: bool, angle: f64, show: &Value) -> Value {
     let (sin, cos) = angle.sin_cos();
     let motion = match flat {
@@ -47,7 +47,7 @@ fn look(served: &Served, events: &Events, view: &Value) -> Vec<u8> {
     image::load_from_memory(&png).expect("a PNG").into_rgb8().into_raw()
 }
 
-/// A run that is paused, looked at in every way, saved, and looked at on.
+/// A run that is paused, looked at in every way, saved, resumed, and looked at until it ends.
 fn run_watched(folder: &Path, words: &[&str], shows: &[Value], flat: bool) {
     let served = Served::start(folder, words);
     let events = served.events();
@@ -207,7 +207,7 @@ fn finished_runs_are_looked_at() {
         400,
         "gradients are those of a run at work"
     );
-    // It rests when nothing more is to be seen, and ends by Ctrl-C.
+    // Ctrl-C ends it, with success.
     let interrupt = |served: Served| {
         // SAFETY: the process is this test's own and has not been waited for.
         assert_eq!(
@@ -223,7 +223,7 @@ fn finished_runs_are_looked_at() {
     interrupt(served);
 }
 
-/// `stop` is what Ctrl-C is: the run is saved and goes on by `--resume`, to the bits of one that was never stopped.
+/// `/stop` acts like Ctrl-C: the run is saved, and resumed by `--resume` ends with the bits of one that was never stopped.
 #[test]
 fn stopped_runs_go_on() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -267,7 +267,7 @@ fn the_end_is_told_with_its_figures_and_its_report() {
     assert!(report == written, "what was read is the report of the whole run");
 }
 
-/// Where there is no surface there is no depth: such pixels are black, not those of what is nearest.
+/// Pixels without a surface have no depth: they are black, not coloured like the nearest depth.
 #[test]
 fn what_is_behind_all_surfaces_has_no_depth() {
     let folder = tempfile::tempdir().expect("a temporary folder");

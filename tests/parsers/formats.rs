@@ -1,4 +1,4 @@
-//! What single formats promise of their values.
+//! Properties of single formats: their values, their precision and their limits.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn palettes_and_their_transparency_are_expanded() {
     assert_eq!(image.data[12..16], [0.2, 0.4, 1.0, 0.0]);
 }
 
-/// The values of a picture with colours, with alpha and in grey, from files that the crate `image` writes.
+/// Pictures in colours, with alpha and in grey that the crate `image` has written are read with the same values.
 #[test]
 fn bmp_and_tga_are_read() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -118,7 +118,7 @@ fn images_that_ask_for_too_much_memory_are_refused_by_their_headers() {
     bytes.resize(33_000, 0);
     let told = refusal("sixteen.png", &bytes);
     assert!(told.contains("5000×4000") && told.contains("306 MiB"), "{told}");
-    // However long the file is.
+    // This limit holds however long the file is.
     let mut bytes = flat_png(8, 8, png::BitDepth::Eight, png::ColorType::Rgb);
     claim_png_size(&mut bytes, [16384, 16384]);
     bytes.resize(2_000_000, 0);

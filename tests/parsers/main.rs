@@ -400,7 +400,7 @@ fn read_vdb(path: &Path) -> bool {
     grid.is_ok()
 }
 
-/// What every mesh that was read promises; true if it holds.
+/// Asserts what must hold for every mesh that was read; always true.
 fn check_mesh(mesh: mesh::Mesh) -> bool {
     let count = mesh.positions.len();
     assert!(!mesh.triangles.is_empty());
@@ -486,7 +486,7 @@ fn no_prefix_of_a_binary_file_is_read() {
         // The end markers of PNG and JPEG may be missing, as other programs see it too.
         let is_image = format.file.ends_with("png") || format.file.ends_with("jpg");
         let end = if is_image { whole * 2 / 3 } else { whole };
-        // Of long files every few bytes will do.
+        // Long files are cut at every few bytes.
         for length in (0..end).rev().step_by(1 + end as usize / 4000) {
             file.set_len(length).expect("writable");
             assert!(!(format.read)(&path), "{}: {length} of {whole} bytes", format.file);

@@ -1,4 +1,4 @@
-//! Folders of results: which files are needed, and what is said of those that are not there or do not fit.
+//! Folders of results: which files are needed, and the messages about files that are missing or do not fit.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn what_a_run_changes_must_be_there_and_the_rest_may() {
     let value = |path: &str, tuned| parameter(path, Kind::Value, [1, 1, 1], 3, tuned);
     fs::write(at("there.json"), r#"{"value": [1, 2, 3]}"#).expect("writable");
     let expected = [vec![1.0, 2.0, 3.0], vec![0.0; 3]];
-    // Of a scene without optimised parameters one is enough.
+    // In a scene without optimised parameters one file is enough.
     for tuned in [true, false] {
         let found = read(folder.path(), &[value("there", tuned), value("away", false)]);
         assert_eq!(found.as_deref(), Ok(&expected[..]));

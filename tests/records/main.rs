@@ -1,5 +1,4 @@
-//! What a scene becomes as records, against numbers worked out by hand: both devices read them and would agree on wrong
-//! ones.
+//! The records that a scene becomes, against numbers worked out by hand: both devices read them and would agree on wrong ones.
 
 mod majorants;
 mod paths;
@@ -130,8 +129,8 @@ fn the_gaussian_filter_has_its_distribution() {
     }
 }
 
-/// Catmull's and Rom's filter is negative from one pixel on, where its integral is -1/24: of its size 1/28 lies there on
-/// each side, and 12/14 is left of all of it. Lanczos' changes its sign at every pixel.
+/// Catmull's and Rom's filter f is negative from one pixel on, where its integral is -1/24: 1/28 of ∫|f| lies there on each side,
+/// and ∫f is 12/14 of ∫|f|. Lanczos' changes its sign at every pixel.
 #[test]
 fn filters_have_negative_lobes() {
     let table = filter_table(Filter::Mitchell { b: 0.0, c: 0.5 });

@@ -8,7 +8,7 @@ use prbopt::resident::paths::PathScene;
 use super::{assert_near, unit, world};
 use prbopt::transport::rays::camera::transform_point;
 
-/// A medium in a cube, given what stands in `sigma_t` and beside it.
+/// A medium in a cube, given the JSON of its `sigma_t` and of what follows.
 fn medium(sigma_t: &str, more: &str) -> (PathScene, prbopt::params::ParamSet) {
     world(&format!(
         r#""box": {{"type": "cube", "bsdf": {{"type": "null"}}, "to_world": [{{"scale": 99}}],
@@ -88,7 +88,7 @@ fn boxes_and_majorant_grids_fit_the_volume() {
             }
         }
     }
-    // Of a turn that is rounding nothing is left: the grid's space is that of the volume.
+    // A turn within rounding is dropped: the grid's space is that of the volume.
     let (world, _) = medium(
         &format!(
             r#"{{"type": "gridvolume", "resolution": 9, "value": 1, "to_world": [{}]}}"#,
@@ -100,7 +100,7 @@ fn boxes_and_majorant_grids_fit_the_volume() {
     assert_eq!(world.media[0].world_to_grid, volume.world_to_unit);
 }
 
-/// A turned box that is much longer than wide covers so many unit cubes across that cells of eight texels would be countless.
+/// A turned box that is much longer than wide covers so many unit cubes across that cells of eight texels would be far too many.
 #[test]
 fn stretched_boxes_have_few_majorants() {
     for length in ["1e3", "1e5", "1e9", "1e30"] {
@@ -180,7 +180,7 @@ fn majorants_are_the_largest_texel_in_reach() {
     }
 }
 
-/// Only clamped grids are cut into cells; of all others one number bounds all, with a margin unless it cannot change.
+/// Only clamped grids are divided into cells; all other volumes have one majorant, with a margin unless it cannot change.
 #[test]
 fn what_repeats_and_what_is_constant_has_one_majorant() {
     for wrap in ["repeat", "mirror"] {
@@ -338,8 +338,8 @@ fn majorants_bound_every_lookup_and_little_more() {
             );
             largest[index] = largest[index].max(sigma);
         }
-        // Cells of eight texels that are up to 7.5 high: lookups come within a tenth of a texel's peak, and the margin
-        // is a twentieth where values may change, else nothing would need one.
+        // Extinctions are at most 7.5, majorants that and a margin of a twentieth. Where a cell has a lookup above 1, its
+        // majorant is less than 1.5 times the largest one.
         for (majorant, largest) in majorants.iter().zip(&largest) {
             assert!(*largest == 0.0 || *majorant <= 7.5 * 1.051, "{majorant}");
             assert!(

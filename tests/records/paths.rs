@@ -103,7 +103,7 @@ fn integrators_tell_how_derivatives_are_taken() {
     assert_eq!((hidden.settings.hide_emitters, hidden.settings.surfaces), (1, 0));
 }
 
-/// A run changes what it names: constants get a margin then, and a floor.
+/// The majorant of a constant extinction has a margin and a floor only where a run changes that extinction.
 #[test]
 fn what_a_run_changes_has_a_margin_and_a_floor() {
     let read = |tuned: &str| {
@@ -196,7 +196,7 @@ fn distant_sensors_see_shapes_of_all_kinds() {
     }
 }
 
-/// Without texture coordinates of its own a triangle has the weights of its second and third corner, of which a scene that shows
+/// A triangle without texture coordinates has the barycentric weights of its second and third corner instead; a scene that shows
 /// an image there warns.
 #[test]
 fn meshes_without_coordinates_have_those_of_their_corners() {
@@ -303,7 +303,7 @@ fn boxes_without_surfaces_are_marked() {
 fn lights_that_cannot_shine_are_refused() {
     let ball =
         |map: &str| format!(r#""ball": {{"type": "sphere", "emitter": {{"type": "area"}}, "to_world": [{map}]}}"#);
-    // Half axes of other lengths, and such as are not square: of a turned map that is stretched.
+    // Half axes of unequal lengths, and ones that are not at right angles: a turn and a stretch.
     let slanted = r#"{"rotate": {"axis": [0, 0, 1], "angle": 45}}, {"scale": [1, 2, 1]}, {"scale": [1, 1, 1.5811388]}"#;
     for map in [
         r#"{"scale": [1, 1, 1.001]}"#,

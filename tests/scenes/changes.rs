@@ -1,4 +1,5 @@
-//! Values that the command line puts in place of the file's: what they change, and where mistakes in them are told.
+//! Values that the command line puts in place of the file's: their effects, and the places at which mistakes in them are
+//! reported.
 
 use prbopt::scene::{self, Diagnostics, Scene};
 
@@ -122,7 +123,7 @@ fn mistakes_are_told_where_they_were_typed() {
     }
 }
 
-/// What is wrong with an object of the file as a whole is told there, and what was changed inside.
+/// A mistake of a whole object of the file is reported at its place, with the changes that were made inside.
 #[test]
 fn objects_that_are_changed_inside_say_so() {
     let told = mistakes(WORLD, &["optimize.references=images", "sun.irradiance=2"]);
@@ -157,7 +158,7 @@ fn mistakes_of_the_file_and_of_several_values_are_told_apart() {
     assert!(lines[2].starts_with("in `--set sky.radiance=-1`: "), "{told}");
 }
 
-/// A reference that is put in may close a circle, which no reader must follow.
+/// A reference that is put in may close a circle, which is reported and not followed.
 #[test]
 fn circles_that_are_put_in_are_found() {
     let blend = r#"box.interior.phase={"type": "blendphase", "weight": 0.5, "first": {"type": "isotropic"},

@@ -1,10 +1,10 @@
-//! Colours as Mitsuba's RGB variants read them, and what mistakes in them say.
+//! Colours as Mitsuba's RGB variants read them, and the messages about mistakes in them.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Colours, and what Mitsuba makes of them; `colors.py` beside the file writes it.
+/// Colours with the values that Mitsuba gives them; `colors.py` beside the file writes it.
 const PEER: &str = include_str!("../data/peer/colors.json");
 
 /// The resolved form of a small scene with these objects.

@@ -228,7 +228,7 @@ fn a_data_set_becomes_sensors() {
         (second.color_space, second.filter, second.far_clip),
         (ColorSpace::Srgb, Filter::Box, 9.0)
     );
-    // Blender's camera looks along -Z with X to the right; ours along +Z with X to the left.
+    // Blender's camera looks along -Z with X to the right, that of prbopt along +Z with X to the left.
     assert!((second.to_world.translation - glam::Vec3A::new(2.0, 1.0, 8.0)).length() < 1e-5);
     assert!(
         (second.to_world.matrix3.z_axis - glam::Vec3A::NEG_Z).length() < 1e-5,

@@ -1,4 +1,4 @@
-//! Scene files: what is read from them, what a mistake says, and that no text makes the reader panic.
+//! Scene files: what is read from them, the messages about mistakes, and that no text makes the reader panic.
 
 mod changes;
 mod colors;

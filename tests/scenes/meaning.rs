@@ -385,7 +385,7 @@ fn a_crop_window_is_a_part_of_the_film() {
     assert_eq!(part.center, [whole.center[0] - 40.0, whole.center[1] - 3.0]);
 }
 
-/// Samples are independent whatever the sampler, which is said once.
+/// Samples are independent whatever the sampler, of which one warning tells.
 #[test]
 fn samplers_are_read() {
     for (name, warned) in [

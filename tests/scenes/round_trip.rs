@@ -6,7 +6,7 @@ use prbopt::scene::{self, Scene};
 
 use super::{SCENE, WORLD, edited, edited_world, read};
 
-/// Everything but the paths, which the resolved form makes absolute.
+/// A scene read from the resolved form is the same, but for paths, which the resolved form makes absolute.
 fn assert_same(scene: &Scene) {
     let text = serde_json::to_string_pretty(&scene.resolved).expect("JSON can be written");
     let again = scene::parse(&text, Path::new("/elsewhere/run/scene.json")).unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -19,7 +19,7 @@ fn assert_same(scene: &Scene) {
     match (&again.optimize, &scene.optimize) {
         (Some(again), Some(before)) => {
             let mut again = again.clone();
-            // Where the target lies is said absolutely.
+            // The resolved form has the absolute path of the target.
             again.references = before.references.clone();
             assert_eq!(&again, before);
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::world_fitting::{bounds, flattened, scene_of};
 
-/// Glass holds what is in it as open boundaries do, and may touch other things.
+/// A boundary of glass asks the shapes in it for its medium as an open boundary does, and may touch other shapes.
 #[test]
 fn media_fit_into_shells_of_glass() {
     let here = Path::new("");
@@ -36,7 +36,7 @@ fn media_fit_into_shells_of_glass() {
     );
     let cut = bounds("cut", "cube", r#"{"translate": [2, 0, 0]}"#, "");
     assert_eq!(told(&[glass(""), cut, sensor(5.0, "")]), "");
-    // A sheet of glass is on no side of anything.
+    // A sheet of glass has no inside in which a shape could lie.
     let sheet = format!(
         r#""jar": {{"type": "obj", "filename": {:?}, "bsdf": {{"type": "dielectric"}}, "interior": {{"type": "homogeneous"}}}}"#,
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/meshes/panel.obj")

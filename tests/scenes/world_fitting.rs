@@ -1,4 +1,4 @@
-//! Mistakes of scenes of shapes, media and lights that show once their files are read and all is put together.
+//! Mistakes of scenes of shapes, media and lights that show once their files are read and all objects are put together.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use prbopt::scene::{self, Scene};
 
 use super::mistakes_in;
 
-/// What is said of a scene without mistakes in its text when it is flattened, its files in `folder`; none if nothing.
+/// The error of a scene without mistakes in its text when it is flattened, its files in `folder`; `None` if there is none.
 pub(super) fn flattened(text: &str, folder: &Path) -> Option<String> {
     let scene =
         scene::parse(text, &folder.join("test.json")).unwrap_or_else(|mistakes| panic!("{mistakes}\nin {text}"));
@@ -27,7 +27,7 @@ pub(super) fn scene_of(objects: &[String]) -> String {
     format!(r#"{{{}, "sky": {{"type": "constant"}}}}"#, objects.join(", "))
 }
 
-/// A tetrahedron as an OBJ file, its faces outwards, but for those left out.
+/// A tetrahedron as an OBJ file, with these faces.
 fn write_tetrahedron(path: &Path, faces: &str) {
     let text = format!("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n{faces}\n");
     std::fs::write(path, text).expect("the test's folder is writable");
@@ -254,7 +254,7 @@ fn meshes_that_bound_media_are_closed_and_look_outwards() {
     );
 }
 
-/// Triangles without an area are told once, whatever their file's format, and numbers that are none are refused.
+/// Triangles without an area are warned of once, whatever their file's format, and positions that are not finite are refused.
 #[test]
 fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -315,7 +315,7 @@ fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
     }
 }
 
-/// What is finite alone may be infinite together; no path gets through that.
+/// An extinction and its `scale`, both finite, may have an infinite product, which no path gets through.
 #[test]
 fn extinctions_are_finite_when_they_are_scaled() {
     let told = |kind: &str, sigma_t: &str, scale: f32| {
@@ -432,7 +432,7 @@ fn textures_are_reflectances() {
     }
 }
 
-/// What must be a share, or is none at all, keeps the limits of its quantity in images, too.
+/// Weights in images must lie between 0 and 1; other quantities keep their own limits.
 #[test]
 fn images_of_other_quantities_keep_their_limits() {
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -467,7 +467,7 @@ fn images_of_other_quantities_keep_their_limits() {
     }
 }
 
-/// Mitsuba's names mean our parameters where a block `optimize` has them, also in what it says of them elsewhere.
+/// Mitsuba's names stand for the paths of prbopt's parameters in the block `optimize`, and in its penalties, too.
 #[test]
 fn mitsubas_names_stand_for_paths() {
     let mesh = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/meshes/panel.obj");
@@ -546,7 +546,7 @@ fn normals_come_from_images_of_three_channels() {
     );
 }
 
-/// What a mirror shows under another normal comes from elsewhere, which no derivative at fixed paths follows.
+/// With another normal a mirror shows another place, which derivatives at fixed paths do not follow: such normals are refused.
 #[test]
 fn normals_of_mirrors_are_not_optimised() {
     let told = |bsdf: &str| {
@@ -572,7 +572,7 @@ fn normals_of_mirrors_are_not_optimised() {
     }
 }
 
-/// Textures, uniform ones too, are parameters under the path of what they are, also with Mitsuba's endings.
+/// Textures, uniform ones too, are parameters under the path of their quantity, also with Mitsuba's endings.
 #[test]
 fn textures_are_parameters() {
     let folder = tempfile::tempdir().expect("a folder can be made");

@@ -739,7 +739,7 @@ fn blends_are_not_nested_without_end() {
     assert!(found.contains("more than 4 blends inside one another"), "{found}");
 }
 
-/// Without the shapes in it the scene would be another.
+/// `merge` is refused: without the shapes in it the scene would be another.
 #[test]
 fn merged_shapes_are_to_stand_alone() {
     let found = mistakes_in(r#"{"all": {"type": "merge", "ball": {"type": "sphere"}}}"#);

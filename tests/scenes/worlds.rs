@@ -1,4 +1,4 @@
-//! Shapes, scattering media and lights: what they mean and what is assumed unless told otherwise.
+//! Shapes, scattering media and lights: how they are read, and their defaults.
 
 use std::path::PathBuf;
 
@@ -151,7 +151,7 @@ fn a_grid_file_may_state_where_it_lies() {
     assert_eq!(to_world.transform_point3a(Vec3A::ZERO), Vec3A::new(2.0, 4.0, 6.0));
     assert_eq!(to_world.transform_point3a(Vec3A::ONE), Vec3A::new(4.0, 8.0, 14.0));
     let again = scene::parse(&scene.resolved.to_string(), &PathBuf::from("elsewhere.json"));
-    // The folder is gone: only the file is missed.
+    // The folder is gone: the missing file is the only mistake.
     assert!(again.is_err_and(|mistakes| mistakes.iter().count() == 1));
     let unplaced = with_grids(r#"{"type": "gridvolume", "filename": "density.vol"}"#).expect("is fine");
     assert_eq!(unplaced.world.media[0].sigma_t.to_world, glam::Affine3A::IDENTITY);

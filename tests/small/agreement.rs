@@ -8,10 +8,10 @@ use prbopt::transport::number::Number;
 use prbopt::transport::number::dual::Dual;
 use prbopt::transport::number::tape::{Recorded, Tape};
 
-/// Largest difference, relative to the largest derivative: only rounding is between two exact derivatives of one sum.
+/// Largest difference, relative to the largest derivative: both are exact derivatives of one sum, up to rounding.
 const ROUNDING: f64 = 1e-11;
 
-/// Every third path by replay and by reverse mode over a tape, all entries of all parameters.
+/// Compares derivatives of every third path by replay and by reverse mode over a tape, all entries of all parameters.
 pub fn agrees_with_tape(name: &str, setup: &Setup) {
     let objective = PathObjective::new(setup, gradient::FREE_FLIGHT);
     let mut variables = 0;
@@ -41,7 +41,7 @@ pub fn agrees_with_tape(name: &str, setup: &Setup) {
     }
 }
 
-/// The gradient of all paths, and its entries by forward mode: some of each parameter in `slots`.
+/// Compares the gradient of all paths with forward mode, at some entries of each parameter in `slots`.
 pub fn agrees_with_forward_mode(name: &str, setup: &Setup, slots: impl Iterator<Item = usize>) {
     let objective = PathObjective::new(setup, gradient::FREE_FLIGHT);
     let adjoint = objective.adjoint(1);

@@ -5,7 +5,7 @@ use prbopt::params::Quantity;
 use prbopt::scene::parse;
 use prbopt::transport::rays::random::{Counter, random_uniform};
 
-/// What a scene of a few cameras around a field is made of.
+/// The choices for a scene of four cameras around a field.
 pub(crate) struct Small {
     pub(crate) name: &'static str,
     degree: u32,
@@ -14,9 +14,9 @@ pub(crate) struct Small {
     sizes: [[u32; 3]; 2],
     background: &'static str,
     lens: &'static str,
-    /// Of the parameters of the views.
+    /// The parameters of the views to differentiate by.
     pub(crate) wanted: &'static [&'static str],
-    /// Values of the views, away from those of the file.
+    /// Whether the views' values are other than those of the file.
     moved: bool,
     /// World units in the unit of length that the scene is told in; densities follow, which are linear under a ReLU.
     pub(crate) unit: f32,

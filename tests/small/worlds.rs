@@ -271,7 +271,7 @@ pub fn worlds() -> Vec<SmallWorld> {
                 image([3, 3], r#", "filter_type": "nearest""#),
                 image([2, 2], "")
             ),
-            // Holes, and parts without any; a share of zero and of one.
+            // Holes, and texels without any; blend weights of zero and of one.
             zeros: vec![("veil.bsdf.opacity", 3, 0), ("leaf.bsdf.weight", 4, 0)],
             set: vec![("b.weight", vec![1.0])],
             ..SmallWorld::default()
@@ -296,7 +296,7 @@ pub fn worlds() -> Vec<SmallWorld> {
                 r#"{"type": "thindielectric"}"#,
                 r#"{"type": "roughdielectric", "distribution": "beckmann", "sample_visible": false}"#,
             ]),
-            // What a channel of a thin sheet does not let through is no light for it alone.
+            // One channel of a thin sheet has a transmittance of zero: that channel alone gets no light through it.
             zeros: vec![("ball_2.bsdf.specular_transmittance", 3, 1)],
             ..SmallWorld::default()
         },
@@ -498,7 +498,7 @@ pub fn worlds() -> Vec<SmallWorld> {
         SmallWorld {
             name: "fog without end",
             integrator: r#", "max_depth": 6"#,
-            // Where the rays of the camera end, less than e^-78 of the light is left; ahead lie few tentative collisions.
+            // At the far clip distance less than e^-78 of the light is left; up to there lie few tentative collisions.
             sensor: r#", "far_clip": 400,
                 "medium": {"type": "homogeneous", "sigma_t": [0.5, 0.3, 0.2], "albedo": 0.8, "phase": {"type": "hg", "g": 0.5}}"#,
             objects: r#""lamp": {"type": "point", "position": [0.5, 0.5, 0]}, "sun": {"type": "directional"},

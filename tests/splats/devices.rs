@@ -1,4 +1,4 @@
-//! Both devices draw and undo the same picture.
+//! Both devices have the same pictures of splats, the same gradients, and the same values after steps.
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::Options as GpuOptions;

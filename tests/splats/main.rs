@@ -1,5 +1,5 @@
-//! Pictures of splats: undone blends against conventional differentiation and forward mode, their drift, the same bits
-//! for any number of threads, both devices, and what no picture should hold.
+//! Pictures of splats: undone blends against conventional differentiation and forward mode, their drift, the same bits for any
+//! number of threads, both devices, and values that are not finite.
 
 mod devices;
 #[path = "../devices/gpu.rs"]
@@ -210,7 +210,7 @@ fn transmittances_are_undone_to_a_few_roundings() {
     }
 }
 
-/// A scene of splats before a picture of leaves.
+/// A scene of splats whose reference is a picture of leaves.
 fn text(count: usize, [width, height]: [u32; 2], more: &str) -> String {
     format!(
         r#"{{"type": "scene",
@@ -374,9 +374,9 @@ fn evaluate(device: &mut dyn Device, batch: &Batch, loss: Loss, in_one: bool) ->
     (value, stats, gradients.into_iter().map(bits).collect())
 }
 
-/// One visit of each tile gives the bits of three passes: of two pictures that tiles do not divide, as splats were placed, with
-/// 600 that cover every tile, more than a tile keeps, and finish its pixels far behind, and with opaque ones that finish them at
-/// once; for all losses of single pixels. The vector level is that of the environment.
+/// One visit of each tile gives the bits of three passes: of two pictures that tiles do not divide, with splats as they are
+/// placed, with 600 faint ones over every tile (more than a tile keeps), whose pixels end far behind, and with opaque ones, whose
+/// pixels end at once; for all losses of single pixels. The vector level is that of the environment.
 #[test]
 fn one_visit_gives_the_bits_of_three_passes() {
     let smaller = r#""smaller": {"type": "canvas", "film": {"type": "hdrfilm", "width": 21, "height": 33,
@@ -438,7 +438,7 @@ fn the_number_of_threads_changes_no_bit() {
     }
 }
 
-/// The oracle without tiles or vectors sees the same picture.
+/// A blend of all splats in each pixel, without tiles or vectors, gives the same picture.
 #[test]
 fn tiles_do_not_show() {
     let scene = scene(400, [50, 37], "");
@@ -523,8 +523,8 @@ fn no_splat_panics_wherever_and_however_large_it_is() {
     }
 }
 
-/// Behind weights of up to 0.99 a hundredth of the light is left, of which a rounding of what was taken away would be a
-/// hundred roundings.
+/// Behind weights of up to 0.99 a hundredth of the transmittance is left: a rounding error of the whole would be a hundred of
+/// what is left. The device counts no drift.
 #[test]
 fn opaque_splats_are_undone_to_a_few_roundings() {
     let scene = scene(2, [90, 70], "");

@@ -52,7 +52,7 @@ fn mistakes_are_named() {
     }
 }
 
-/// The picture of the first scene is as hard as it is said to be: a quarter of its size and back it is below 24 dB.
+/// The picture of the first scene is hard: scaled to a quarter of its size and back, its PSNR is below 24 dB.
 #[test]
 fn the_picture_of_leaves_is_hard() {
     let [width, height] = [512usize, 512];

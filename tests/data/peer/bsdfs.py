@@ -1,4 +1,4 @@
-"""Writes `bsdfs.json`: values, pdfs and samples of Mitsuba's BSDFs, which `tests/bsdf/peer.rs` compares with ours.
+"""Writes `bsdfs.json`: values, pdfs and samples of Mitsuba's BSDFs, which `tests/bsdf/peer.rs` compares with prbopt's.
 
     python3 -m venv peer && peer/bin/pip install mitsuba==3.9.1 numpy
     peer/bin/python tests/data/peer/bsdfs.py
@@ -76,7 +76,7 @@ def principled_thin(options, p):
 
 
 WHITE = [1, 1, 1]
-# Name, options, and the parameters in the order of our structs.
+# Name, options, and the parameters in the order of prbopt's structs.
 CASES = [
     (conductor, {}, [*GOLD[0], *GOLD[1], 0.9, 0.8, 1.0]),
     (conductor, {}, [*CHROME[0], *CHROME[1], *WHITE]),

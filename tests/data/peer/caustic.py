@@ -1,10 +1,10 @@
-"""Holds light that a slab bends beside Mitsuba's: absolute radiance, pixel by pixel.
+"""Compares light that a slab refracts with Mitsuba's: absolute radiance, pixel by pixel.
 
     peer/bin/python tests/data/peer/caustic.py --prbopt target/release/prbopt [--spp 1024]
 
 A slab of waves is rendered by `prbopt`, and by Mitsuba's `ptracer` as the closed solid that `prbopt export` writes of the
 same heights on 1024 x 1024 coefficients, with flat triangles. Prints the ratio of both means and the root mean square
-difference of pixels, over the mean; and the same for two batches of Mitsuba's, of which it is all noise.
+difference of pixels, over the mean; and the same for two batches of Mitsuba's, which differ by noise alone.
 """
 
 import argparse
@@ -24,7 +24,7 @@ mi.set_variant("llvm_ad_rgb")
 mi.set_log_level(mi.LogLevel.Error)
 T = mi.ScalarTransform4f
 SIDE = 64
-# Mitsuba splats no light that falls beside the film, whose filter reaches these outermost pixels.
+# Light beside the film, which Mitsuba does not splat, would reach these outermost pixels by the filter.
 EDGE = 3
 
 

@@ -1,4 +1,4 @@
-"""Writes `colors.json`: what Mitsuba's RGB variants make of colours, which `tests/scenes/colors.rs` compares with ours.
+"""Writes `colors.json`: the values that Mitsuba's RGB variants give to colours, which `tests/scenes/colors.rs` compares with prbopt's.
 
     python3 -m venv peer && peer/bin/pip install mitsuba==3.9.1 numpy
     peer/bin/python tests/data/peer/colors.py

@@ -30,14 +30,14 @@ import numpy as np
 
 mi.set_variant("llvm_ad_rgb")
 
-# What moves along z; all else that moves does along x.
+# Configurations that move along z; all others that move do so along x.
 ALONG_Z = [
     "plane_under_envmap", "plane_under_projector", "glass_plane_lens", "textured_area_emitter", "plane_under_textured",
     "plane_and_area_emitter", "self_shadowing",
 ]
-# Steps of the differences of what moves, where not 0.002: across a few texels no picture is linear, and where images are drawn by
-# chance through glass, noise falls with the step. In colours pictures are linear, so that the step of those only has to keep
-# roundings of Mitsuba's floats small.
+# Steps of the differences of configurations that move, where not 0.002: images are not linear across a few texels, and through
+# glass, whose paths are drawn anew, noise falls as the step grows. Images are linear in colours, whose step only has to keep the
+# rounding of Mitsuba's floats small.
 COLOR_STEP = 0.2
 STEPS = {"translate_textured_plane": 0.001, "translate_glass_plane_lens": 0.02, "rotate_shading_normals_plane": 0.02}
 

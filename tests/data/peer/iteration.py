@@ -5,7 +5,7 @@
     peer/bin/python tests/data/peer/iteration.py --prbopt target/release/prbopt --exported --spp 4 --noise 16 \
         scenes/globe.json globe.bsdf.reflectance
 
-An iteration renders the first sensor, takes the squared difference from 0.5, sends it back to the parameters (paths of our
+An iteration renders the first sensor, takes the squared difference from 0.5, sends it back to the parameters (paths of prbopt's
 files) and steps Adam; the first, which compiles, does not count. Both programs run in turn, three times each, and the fastest
 median of each is printed as a row of Markdown, with its processor time and the most memory that it took. `--exported` has
 Mitsuba read what `prbopt export` makes of the file, with its own roulette. `--noise N` also tells the variance of one gradient
@@ -35,7 +35,7 @@ ITERATIONS = 6
 
 
 def filled(value):
-    """The same with bitmaps and grids of one value, which only our files can state, as arrays."""
+    """The same with bitmaps and grids of one value, which only files of prbopt can state, as arrays."""
     match value:
         case {"type": "bitmap", "data": {"resolution": [width, height], "value": number}, **rest}:
             texels = mi.TensorXf([float(number)] * (3 * width * height), shape=(height, width, 3))
@@ -50,7 +50,7 @@ def filled(value):
 
 
 def load(path):
-    """The scene of a file without what only our program knows, and its integrator."""
+    """The scene of a file without what only prbopt knows, and its integrator."""
     if path.suffix == ".xml":
         # Exported files name the integrators that any variant has.
         written = ElementTree.parse(path).getroot().find("integrator")
@@ -66,7 +66,7 @@ def load(path):
 
 
 def traversed(parameters, path):
-    """What Mitsuba calls a parameter of ours."""
+    """Mitsuba's name of a parameter of prbopt."""
     path = path.replace(".interior.", ".interior_medium.")
     found = [name for name in (f"{path}.data", f"{path}.value", f"{path}.value.value", path) if name in parameters]
     if not found:
@@ -146,7 +146,7 @@ def bench(program, path, wanted, options):
 
 
 def measure_prbopt(program, path, wanted, spp, seeds, changes, gpu):
-    """The same of ours."""
+    """The same figures of prbopt."""
     options = ["--spp", spp, "--spp-grad", spp, *changes]
     options += ["--device", "gpu" if gpu else "cpu"]
     figures = bench(program, path, wanted, options)

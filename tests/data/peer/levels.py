@@ -2,7 +2,7 @@
 
     python3 tests/data/peer/levels.py
 
-The other renderer takes the sizes along x and z for each other, so that both grids have the same along all axes.
+Mitsuba exchanges the sizes along x and z, so that both grids have the same size along all axes.
 """
 
 import math

@@ -34,7 +34,7 @@ ROUNDING = 1e-5
 EXACT = 1e-4
 # Three numbers under these names are a place or a direction; under any other name they are a colour.
 PLACES = {"position", "direction", "center", "origin", "target", "p0", "p1"}
-# Mitsuba tells whole numbers from others, our files do not.
+# Mitsuba distinguishes whole numbers from others, files of prbopt do not.
 WHOLE = {"sample_count", "width", "height", "crop_offset_x", "crop_offset_y", "crop_width", "crop_height", "lobes", "shape_index"}
 
 
@@ -146,7 +146,7 @@ def compare(ours, theirs):
     border = everywhere.copy()
     border[1:-1, 1:-1] = False
     variance = ours.var(axis=0, ddof=1).sum() / theirs.var(axis=0, ddof=1).sum()
-    # The ratio's error from halves of the batches that share nothing.
+    # The standard error of the ratio, from four disjoint quarters of the batches.
     halves = [ours[k::4].var(axis=0, ddof=1).sum() / theirs[k::4].var(axis=0, ddof=1).sum() for k in range(4)]
     error = np.std(halves, ddof=1) / 2
     return [
@@ -166,7 +166,7 @@ def store(name, theirs):
 
 
 def compare_skies(program, path, seeds, spp):
-    """What it changes to sample a constant sky as a light: variance and processor time a sample, as ratios."""
+    """The effect of sampling a constant sky as a light: ratios of the variance and the processor time of a sample."""
     radiance = json.loads(path.read_text())["sky"].get("radiance", 1)
     value = radiance["value"] if isinstance(radiance, dict) else radiance
     # A map, even if it has one colour, is sampled.

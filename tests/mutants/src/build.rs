@@ -1,4 +1,4 @@
-//! The instrumented copy: written, and built with ever fewer mutations until the compiler takes it.
+//! The instrumented copy: it is written and built with fewer and fewer mutations until it compiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub struct Mutated {
 /// All files by path in the repository.
 pub type Mutations = BTreeMap<String, Mutated>;
 
-/// Copies what git tracks, and what it does not but would, from `root` to `copy`.
+/// Copies the files that git tracks, and untracked ones that it does not ignore, from `root` to `copy`.
 pub fn copy(root: &Path, copy: &Path) -> Result<()> {
     let listed = Command::new("git")
         .args(["-C", &root.to_string_lossy(), "ls-files", "-co", "--exclude-standard"])
@@ -68,7 +68,7 @@ fn instrument(copy: &Path, lib: &str, mutations: &mut Mutations) -> Result<()> {
     for (file, Mutated { source, placed }) in mutations {
         std::fs::write(copy.join(file), write(source, placed))?;
     }
-    // Mutated code is meant to be odd: what it warns of, or could be seen to overflow, must still compile.
+    // Mutated code is meant to be odd: code that causes warnings, or could be seen to overflow, must still compile.
     let allow = "#![allow(warnings, overflowing_literals, arithmetic_overflow, unconditional_panic)]\n";
     std::fs::write(copy.join("src/lib.rs"), format!("{allow}{lib}{SWITCH}"))?;
     Ok(())

@@ -28,7 +28,7 @@ pub struct Mutation {
     pub line: usize,
     /// Source of the replacement.
     pub with: String,
-    /// For people.
+    /// What the mutation changes, in words.
     pub what: String,
 }
 
@@ -69,7 +69,7 @@ impl Finder<'_> {
         self.add(Form::Replace, node.span(), with, what);
     }
 
-    /// A function whose result is made up.
+    /// Adds a mutation for each result that can be made up: the function returns it at once.
     fn body(&mut self, name: &str, output: &ReturnType, block: &Block) {
         let results: &[&str] = match output {
             ReturnType::Default => &["()"],
@@ -96,7 +96,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A condition that is not itself an operator.
+    /// Adds the negation of a condition that is not itself an operator.
     fn condition(&mut self, e: &Expr) {
         if !matches!(e, Expr::Let(_) | Expr::Binary(_) | Expr::Unary(_)) {
             self.replace(e, format!("!({})", text(self.source, e)));
@@ -210,7 +210,7 @@ impl<'a> Visit<'a> for Finder<'_> {
     }
 }
 
-/// Results that can be made up for a type.
+/// Expressions that stand for a made-up result of a type.
 fn made_up(ty: &Type) -> &'static [&'static str] {
     let Type::Path(path) = ty else {
         return match ty {

@@ -1,5 +1,5 @@
-//! Mutation testing from one build: every mutation of the given files is compiled into one copy of the crate, behind a
-//! switch that the environment turns on; each test then runs with each mutation that it comes by.
+//! Mutation testing from one build: every mutation of the given files is compiled into one copy of the crate, behind a switch
+//! that the environment turns on; each test then runs with each mutation that it reaches.
 //!
 //!     cargo run --release --manifest-path tests/mutants/Cargo.toml -- --copy FOLDER [options] FILES
 //!
@@ -111,7 +111,7 @@ fn scramble(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Names what survives and counts, a file a line.
+/// Prints the mutations that survive, and counts by file.
 fn report(mutations: &build::Mutations, fates: &std::collections::HashMap<u32, Fate>) {
     let known: Vec<Vec<&str>> = EQUIVALENT.lines().map(|line| line.split(" | ").collect()).collect();
     let mut lines = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Which tests come by which mutation, and whether any of them sees it.
+//! Which tests reach which mutation, and whether any of them fails by it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Test {
     pub program: PathBuf,
     pub name: String,
     pub seconds: f64,
-    /// The mutations that it comes by.
+    /// The numbers of the mutations that it reaches.
     pub reached: HashSet<u32>,
 }
 
@@ -24,7 +24,7 @@ pub struct Test {
 pub enum Fate {
     Seen,
     Survives,
-    /// No test comes by.
+    /// No test reaches it.
     Unreached,
 }
 
@@ -68,7 +68,7 @@ pub fn trace(copy: &Path, programs: &[PathBuf], skip: &[String]) -> Result<Vec<T
     Ok(tests)
 }
 
-/// The fate of each mutation, `jobs` at a time; `tell` hears of those that are not seen.
+/// The fate of each mutation, `jobs` at a time; `tell` is called for those that no test sees.
 pub fn judge(
     copy: &Path,
     tests: &[Test],
@@ -102,7 +102,7 @@ pub fn judge(
 /// Tests that one process runs: few, since it goes on after the first that fails.
 const TOGETHER: usize = 6;
 
-/// Runs the tests that come by a mutation, the quick ones first, until one fails.
+/// Runs the tests that reach a mutation, the quick ones first, until one fails.
 fn fate(copy: &Path, tests: &[Test], id: u32) -> Result<Fate> {
     let mut programs: BTreeMap<&Path, Vec<&Test>> = BTreeMap::new();
     for test in tests.iter().filter(|test| test.reached.contains(&id)) {
