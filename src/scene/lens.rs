@@ -137,8 +137,11 @@ pub(super) fn diagonal(focal_length: Option<Value<'_>>) -> f64 {
     2.0 * (0.5 * FILM_DIAGONAL / millimetres).atan().to_degrees()
 }
 
-/// Mitsuba writes `"50mm"`.
+/// A focal length as Mitsuba writes it, `"50mm"`, or a number of millimetres.
 fn parse_millimetres(value: &Value<'_>) -> Option<f64> {
+    if value.is_number() {
+        return value.number(Limit::Positive);
+    }
     let text = value.string()?;
     let number = text.trim().trim_end_matches("mm").trim_end().parse::<f64>().ok();
     let millimetres = number.filter(|x| *x > 0.0 && *x < 1e6);

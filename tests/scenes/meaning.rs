@@ -93,6 +93,7 @@ fn focal_lengths_in_millimetres_refer_to_the_diagonal_of_a_35_mm_film() {
         "\"near_clip\": 0.01",
         "\"focal_length\": \"50mm\"",
         "\"focal_length\": \"50\"",
+        "\"focal_length\": 50",
     ] {
         assert!((camera(lens).focal[0] - expected).abs() < 1e-3, "{lens}");
     }
