@@ -1,5 +1,5 @@
-// Values of the parameters, in one buffer, or with TWO_BANKS in two. The highest bit of an address is the number of its
-// buffer.
+// Values of the parameters, in one buffer, or in two if they do not fit into one (TWO_BANKS). The highest bit of an address is
+// the number of its buffer.
 
 @group(0) @binding(4) var<storage, read> values_0: array<f32>;
 #ifdef TWO_BANKS

@@ -129,7 +129,8 @@ fn is_continuous(paths: &PathScene, record: &SurfaceRecord, triangles: &Range<us
     };
     let of_leaf = |leaf: &LeafRecord| {
         let factors = &paths.bsdfs.factors[leaf.first_factor as usize..][..leaf.factors as usize];
-        // A normal map has borders anywhere on the surface: where a turned normal faces away from the viewer.
+        // A relief, by normals or heights, has borders anywhere on the surface: where a turned normal faces away from the
+        // viewer.
         leaf.relief == NONE
             && (leaf.first_texture..leaf.first_texture + leaf.textures).all(is_smooth)
             && factors.iter().all(|factor| is_smooth(factor.texture))

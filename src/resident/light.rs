@@ -208,7 +208,8 @@ fn seen_screen(sensor: &Sensor, screens: &[&Surface]) -> Result<usize, String> {
     })
 }
 
-/// The index of the light whose normal would hit a screen if the optic were not there, or of the only light.
+/// The index of the light whose normal, from its centre, would hit this screen first if the optic were not there, or of the
+/// only light.
 fn light_on(screen: usize, screens: &[&Surface], lights: &[&Surface], optic: &Optic) -> Result<usize, String> {
     if lights.len() == 1 {
         return Ok(0);

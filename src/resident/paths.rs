@@ -65,7 +65,7 @@ pub struct PathScene {
     pub compensated: bool,
     /// Shapes, lights and cameras that a run moves, and the places of all in the file.
     pub rest: Rest,
-    /// For each medium the convex shape that it fills alone, if there is one; empty where something moves.
+    /// For each medium the convex shape that it fills alone, if there is one; empty where something moves or media are ignored.
     pub interiors: Vec<Option<Interior>>,
     /// Whether points along chains of smooth glass and mirrors move with the parameters.
     pub attached: bool,

@@ -14,8 +14,8 @@ const AT_A_TIME: usize = 8;
 const BYTES_AT_A_TIME: u64 = 2 << 30;
 
 impl Resident {
-    /// Reads the photographs of the sensors listed and keeps them as references: with eight bits a channel if all are coded
-    /// so and fitted in sRGB, else as floats. `all` are the scene's sensors.
+    /// Reads the photographs of the sensors listed and keeps them as references: with eight bits a channel if all are
+    /// coded so, or downscaled, in sRGB and fitted in sRGB, else as floats. `all` are the scene's sensors.
     ///
     /// # Errors
     /// A photograph cannot be read, has not its camera's size, or there are more than 2³² pixels.

@@ -6,7 +6,7 @@ use crate::each::EachEntry;
 use crate::io::mesh::Mesh;
 use crate::scene::Slab;
 
-/// The slab with the spline coefficients `heights`, `size` texels along x and y, as a mesh in world units. The side of
+/// The slab with the spline coefficients `heights`, `size` texels along x and y, as a mesh in the world. The side of
 /// heights has a vertex at each corner of a texel, where the spline is the mean of the coefficients around it; vertices of
 /// the rim are shared, so that each edge belongs to two triangles, which run along it in opposite directions. Front faces
 /// are counter-clockwise seen from outside.

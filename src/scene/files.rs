@@ -123,8 +123,8 @@ impl Texels {
     }
 }
 
-/// For an EXR image: how many of its colour values are above 1, how many there are, and the largest; None if none is above 1, or
-/// if the image cannot be read, which is reported where it is used.
+/// For an EXR image: how many of its colour values are above 1, how many there are, and the largest; None if none is above 1,
+/// for other formats, or if the image cannot be read, which is reported where it is used.
 pub(super) fn above_one(path: &Path) -> Option<(usize, usize, f32)> {
     let is_exr = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("exr"));
     let (image, _) = image::read(path).ok().filter(|_| is_exr)?;

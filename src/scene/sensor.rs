@@ -131,7 +131,8 @@ fn sensor(
     })
 }
 
-/// What a sensor measures, its transform to the world, and its lens; None for meters, whose film is one pixel.
+/// What a sensor measures, its transform to the world, and its lens. The lens is None for a `radiancemeter` and for `distant`,
+/// whose film is one pixel. Returns None if a parameter is mistaken.
 fn kind(object: &mut Object<'_>) -> Option<(SensorKind, DAffine3, Option<Lens>)> {
     match object.name {
         "perspective" => {

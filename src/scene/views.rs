@@ -1,5 +1,5 @@
 //! Parameters of the cameras of a radiance field: `views.poses`, `views.focal` and `views.distortion`. They exist only where the
-//! block `optimize` asks for them, since cameras are known in most scenes.
+//! block `optimize` or `--parameter` asks for them, since cameras are known in most scenes.
 
 use glam::Mat3A;
 

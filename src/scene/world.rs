@@ -44,7 +44,7 @@ impl World {
         self.surfaces.iter().map(Cow::Borrowed).chain(shown)
     }
 
-    /// [`Self::placed`] with names: a surface that an instance shows is called `<instance>.<surface>`.
+    /// [`Self::placed`] with names: a surface that an instance shows is called `<instance>.<key>`, by its key in the group.
     pub fn placed_by_name(&self) -> impl Iterator<Item = (String, Cow<'_, Surface>)> {
         let shown = self.instances.iter().flat_map(|instance| {
             let surfaces = &self.groups[instance.group].surfaces;

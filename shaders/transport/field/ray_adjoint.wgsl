@@ -90,7 +90,7 @@ fn ray_end(ray: Ray) -> ByRay {
     var origin = by_ray.origin;
     var direction = by_ray.direction;
     // The distance from which on the ray is sampled, before the jitter, and the axis across the face of the cube where it
-    // enters; 3 if the camera's clip distance comes first.
+    // enters; 3 if it does not enter beyond the camera's clip distance.
     var near = ray.near;
     var entry = 3u;
     for (var axis = 0u; axis < 3u; axis++) {

@@ -18,7 +18,8 @@ struct Emission {
     lit: bool,
 }
 
-// Offset of rays from an area light, relative to the largest magnitude in its coordinates.
+// Distance from an area light to the origins of its rays, as a share of the largest magnitude among the coordinates of the
+// point and the row sums of the magnitudes of its shape's to_world.
 const CLEARANCE: f32 = 32.0 * EPSILON;
 
 const NO_EMISSION: Emission = Emission(vec3f(0.0), vec3f(0.0), vec3f(0.0), false);

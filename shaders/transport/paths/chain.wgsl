@@ -51,7 +51,8 @@ struct Link {
 // last hit.
 struct Chain {
     count: u32,
-    // How many links derivatives go back through: up to the last one from which light or the sky was seen.
+    // How many links derivatives go back through: up to the last light or diffuse plane, its own link included, or the last
+    // vertex before the sky.
     reached: u32,
     links: array<Link, CHAIN_VERTICES + 1u>,
 #ifdef MOTIONS

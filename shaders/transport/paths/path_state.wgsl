@@ -12,7 +12,8 @@
 #import transport/rays/sampler
 #import transport/scene/records
 
-// In a medium without end, channels whose pdf ratio falls below this end.
+// In an unbounded medium, the channels that it extinguishes end when the pdf ratios of all of them have fallen to this; a
+// reservoir is offered no more points of a ray when their transmittances have.
 const NEGLIGIBLE: f32 = 1e-30;
 // Factors of a smaller absolute value count as zero, 2^-32: the radiance still to come over such a factor has no correct
 // digit in f32, and 1/factor overflows for subnormal factors.

@@ -111,7 +111,7 @@ fn send(sent: Sent, relief: u32) {
     }
 }
 
-// The derivatives by translation, rotation and scale (docs/method.md, section 21, equation 53), from those by a point `p`, by
+// The derivatives by translation, rotation and scale (docs/method.md, section 21, equation 52a), from those by a point `p`, by
 // the unit normals there, `normal` (shading) and `area` (geometric), and by the tangent `along`.
 fn place_adjoint(motion: Motion, p: vec3f, normal: vec3f, area: vec3f, along: vec3f, by_p: vec3f, d: Changes) -> Sent {
     let arm = p - motion.origin;

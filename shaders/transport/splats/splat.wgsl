@@ -90,7 +90,7 @@ fn splat_zero() -> SplatAdjoint {
 }
 
 // Half the width and height in pixels of the box outside of which a splat's weight is below 1/255; negative if it is
-// everywhere.
+// below everywhere, or the box or the position is not finite.
 fn reach(of_splat: Parameters, side: f32) -> vec2f {
     // A margin in pixels for the rounding of weights at the very edge.
     let slack = 0.01;

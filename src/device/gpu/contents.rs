@@ -236,12 +236,12 @@ impl Contents {
     }
 }
 
-/// Whether shapes other than meshes are in the hierarchy, rather than tested one by one with every ray.
+/// Whether rays find shapes other than meshes through the hierarchy, rather than being tested against them one by one.
 pub(super) fn has_shapes_in_tree(paths: &PathScene) -> bool {
     paths.singles.len() > FEW_SHAPES
 }
 
-/// Whether the scene has a hierarchy at all.
+/// Whether rays go through a hierarchy at all: one with triangles, or with many other shapes.
 pub(super) fn has_hierarchy(paths: &PathScene) -> bool {
     !paths.bvh.blocks.is_empty() || has_shapes_in_tree(paths)
 }

@@ -3,9 +3,9 @@
 //!
 //! The contribution of a fixed path is smooth in nearly every parameter: central differences, extrapolated to step zero
 //! (Richardson1911). Normals, roughnesses and indices have corners: a rough plastic's transmittance is linear between the
-//! cosines of its table, lighting stops where a light passes behind a normal, total reflection begins at an index of one,
-//! and Beckmann's shadowing is a fit that jumps to one by 6e-5. Short steps seldom pass a corner; paths whose differences
-//! of three steps disagree do, and are differenced again by shorter steps.
+//! cosines of its table, lighting stops where a light passes behind a normal, total reflection begins at an index that
+//! depends on the angle of incidence, and Beckmann's shadowing is a fit that jumps to one by 6e-5. Short steps seldom
+//! pass a corner; paths whose differences of three steps disagree do, and are differenced again by shorter steps.
 
 use rayon::prelude::*;
 

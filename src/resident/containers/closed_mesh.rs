@@ -72,7 +72,7 @@ impl ClosedMesh {
         signed_volume(&self.triangles)
     }
 
-    /// Whether a point lies inside: whether the triangles' signed solid angles sum to 4π, not 0 (VanOosterom1983).
+    /// Whether a point lies inside: whether the triangles' signed solid angles sum to ±4π, not 0 (VanOosterom1983).
     pub(super) fn holds(&self, p: DVec3) -> bool {
         let all = self.boxes[0];
         if p.cmplt(all.low).any() || p.cmpgt(all.high).any() {

@@ -23,8 +23,8 @@ pub struct Emission {
     pub power: Rgb<f32>,
 }
 
-/// Distance from an area light to the origins of its rays, as a share of the largest coordinate of the point or of the light's
-/// transform.
+/// Distance from an area light to the origins of its rays, as a share of the largest magnitude among the coordinates of the
+/// point and the row sums of the magnitudes of its shape's `to_world`.
 const CLEARANCE: f32 = 32.0 * f32::EPSILON;
 
 /// Draws a ray of light from any of the scene's emitters. None where there is no light.

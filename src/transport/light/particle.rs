@@ -125,7 +125,7 @@ fn is_seen(scene: &SceneView, mut p: [f32; 3], direction: [f32; 3], mut distance
     true
 }
 
-/// The factor on the power for the direction that was drawn; None if it is not finite.
+/// The factor on the power for the direction that was drawn; None if nothing is scattered that way, or it is not finite.
 fn weight<F: Fields<f32>>(
     scene: &SceneView,
     fields: &F,

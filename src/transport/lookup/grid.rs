@@ -377,7 +377,7 @@ pub fn grid_eval_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES>) -
 }
 
 /// [`grid_eval_balanced`] of a grid of three channels, at the stencils of several points. Each texel is loaded as one vector of
-/// its channels, which takes a third of the time of gathers a channel. Returns the lanes of each channel.
+/// its channels, which takes a third of the time of a gather per channel. Returns the lanes of each channel.
 #[inline(always)]
 pub fn grid_eval_rgb_lanes<const LANES: usize>(data: &[f32], at: &Stencils<LANES>) -> [[f32; LANES]; 3] {
     let largest = check_lanes(data, at, 3);

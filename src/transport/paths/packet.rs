@@ -199,7 +199,7 @@ struct Flights {
 
 impl Flights {
     /// Makes the flights that these walks are about to make through one medium. False if they are better made one by one:
-    /// because they are few, the medium does not fit, or a replay has kept them.
+    /// because they are few, the medium does not fit, or the first walk has kept them for the replay.
     fn make<F: Fields<f32>, S: Sink<f32>, P: Pilot, const MODE: u8>(
         &mut self,
         pilot: &P,

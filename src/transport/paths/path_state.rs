@@ -15,7 +15,8 @@ use crate::transport::rays::sampler::{Sampler, along};
 use crate::transport::scene::bsdf::local::Lobe;
 use crate::transport::scene::records::{Fields, SceneView};
 
-/// In an unbounded medium, a channel ends when its pdf ratio or transmittance falls below this.
+/// In an unbounded medium, the channels that it extinguishes end when the pdf ratios of all of them have fallen to this; a
+/// reservoir is offered no more points of a ray when their transmittances have.
 pub(super) const NEGLIGIBLE: f64 = 1e-30;
 
 /// Factors of a smaller absolute value count as zero, 2⁻³²: the radiance still to come over such a factor has no correct

@@ -87,7 +87,7 @@ impl<'a> Matter<'a> {
         self.interior.is_none_or(|interior| interior.holds(p))
     }
 
-    /// Whether a surface lies before the distance `t`, which is enlarged by rounding: where this is true in error, the path
+    /// Whether a surface lies before the distance `t`, enlarged by a margin for rounding: where this is true in error, the path
     /// itself finds none.
     fn is_blocked(&self, origin: [f32; 3], direction: [f32; 3], t: f32) -> bool {
         is_blocked(self.scene, origin, direction, t * (1.0 + 4.0 * f32::EPSILON))
@@ -281,7 +281,7 @@ impl Tracks {
     }
 
     /// Turns the paths into directions drawn from the phase function, plays Russian roulette, and flies on to the next real
-    /// collisions or, in lanes with `inside` 0, out of the medium.
+    /// collisions. Afterwards `inside` is 0 in lanes that roulette has ended, and where the flight would leave or is blocked.
     #[inline(always)]
     fn step(&mut self, matter: &Matter, ahead: &Ahead<LANES>) {
         self.survives = self.live;

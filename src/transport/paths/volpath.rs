@@ -375,8 +375,8 @@ pub fn gather<N: Number, F: Fields<N>, const MODE: u8>(
     gather_caching::<N, F, MODE>(scene, fields, ray, medium, sampler, Rgb::zero(), None)
 }
 
-/// [`gather`], which stores flights and shadow rays in `cache` for a replay. Of `d_radiance`, the derivative by the radiance,
-/// derivatives by rays are made where they are propagated by inverted Jacobians.
+/// [`gather`], which stores flights and shadow rays in `cache` for a replay. `d_radiance`, the derivative by the radiance, is
+/// used only where derivatives by rays are propagated by inverted Jacobians.
 #[inline]
 fn gather_caching<N: Number, F: Fields<N>, const MODE: u8>(
     scene: &SceneView,

@@ -154,7 +154,7 @@ fn is_clamped<N: Number>(scale: N) -> bool {
 }
 
 /// Half the width and height, in pixels, of the box outside of which a splat's weight is below [`MIN_WEIGHT`]; None if it is
-/// nowhere above.
+/// nowhere above, or the box or the position is not finite.
 #[inline(always)]
 pub fn reach(of: &Parameters<f32>, side: f32) -> Option<[f32; 2]> {
     /// Margin in pixels, for the rounding of weights at the edge.

@@ -13,7 +13,7 @@ struct Dielectric {
     transmission: vec3f,
 }
 
-// The factor of the mirror image or of the refracted direction, for radiance: refraction scales it by the square of the
+// The factor of the mirror image or of the refracted direction, for radiance: refraction divides it by the square of the
 // relative index.
 fn dielectric_discrete(p: Dielectric, wi: vec3f, lobe: u32) -> vec3f {
     let f = fresnel(wi.z, p.eta);

@@ -136,9 +136,9 @@ fn bend_new(wi: vec3f, wo: vec3f, e: f32) -> Bend {
     return Bend(h, m, square, length, wi_m, wo_m, wi_m > 0.0 && wo_m < 0.0);
 }
 
-// Refraction by the microfacets without Fresnel's factor and without the scaling of radiance, times the cosine of `wo`:
-// D G |wi.m| |wo.m| / (cos wi |h|^2), with h = wi + e wo for the relative index e. `wi` is above the surface and `wo` below
-// it. Zero where one of them sees the back of m.
+// Refraction by the microfacets, times the cosine of `wo`, without Fresnel's factor and without the factor e^2 by which
+// refraction changes solid angles: D G |wi.m| |wo.m| / (cos wi |h|^2), with h = wi + e wo for the relative index e. `wi` is
+// above the surface and `wo` below it. Zero where one of them sees the back of m.
 fn microfacets_refraction(facets: Microfacets, wi: vec3f, wo: vec3f, e: f32) -> f32 {
     let bend = bend_new(wi, wo, e);
     if !bend.exists {

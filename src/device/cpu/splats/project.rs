@@ -254,8 +254,8 @@ struct Along {
     rotation: Each,
 }
 
-/// The derivatives (48) from the sums of −p̄ times u, v, uu, uv and vv, p̄ being the derivative by the exponent. (u, v) and the
-/// coordinates along the axes differ by a rotation, by which the moments are turned first: along the axes nothing cancels.
+/// The derivatives (48) from the sums of −p̄ times u, v, uu, uv and vv, with p̄ = ᾱ α of (46). (u, v) and the coordinates
+/// along the axes differ by a rotation, by which the moments are turned first: along the axes nothing cancels.
 #[inline(always)]
 fn along_axes(axes: &Axes, [u, v, uu, uv, vv]: &[Each; 5]) -> Along {
     const TWICE: f32 = -2.0 * std::f32::consts::LN_2;

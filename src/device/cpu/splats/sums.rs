@@ -8,8 +8,8 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Record {
-    /// Sums of −p̄ times 1, u, v, uu, uv and vv, p̄ being the derivative by the exponent at a pixel; then the derivatives by
-    /// red and green.
+    /// Sums of −p̄ times 1, u, v, uu, uv and vv, with p̄ = ᾱ α of (46) at a pixel; then the derivatives by red and
+    /// green.
     pub(super) sums: [f32; 8],
     /// Derivatives by blue.
     pub(super) last: f32,

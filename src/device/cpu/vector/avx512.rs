@@ -215,7 +215,7 @@ pub(in crate::device::cpu) fn reduce_27(
     unsafe { close(&open, &[a, b, c, d, e, f, g, h], sigma, sh) };
 }
 
-/// A texel's sums plus a record's derivatives `spread`, times the texel's weight.
+/// A texel's sums plus the texel's weight times a record's derivatives `spread`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn add(sums: TexelSums, spread: TexelSums, weight: f32) -> TexelSums {

@@ -24,7 +24,8 @@ const BYTES: u64 = 96 << 20;
 /// The most samples of a pixel in a wave, which one invocation adds up: Mesa's software driver ends longer loops silently.
 const MOST_SAMPLES: u32 = 1 << 12;
 
-/// Whether a scene suits waves: it has no media, and paths scatter only at surfaces that do not move.
+/// Whether a scene suits waves: it has no media and an integrator without them, emitters are not hidden, and paths scatter
+/// only at surfaces that do not move.
 pub(super) fn suits(scene: &PathScene) -> bool {
     let settings = &scene.settings;
     let among_surfaces = scene.media.is_empty() && settings.surfaces_only == 1 && settings.hide_emitters == 0;

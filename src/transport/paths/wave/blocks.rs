@@ -140,7 +140,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     }
 
     /// Appends the shadow rays and the next rays of a shaded block's paths. The vertices of a block whose derivatives are
-    /// sought are copied for the replay.
+    /// sought are copied, for those that this walk sends and those of the replay.
     pub(super) fn leave<const MODE: u8>(&mut self, block: &Block, wanted: u32) {
         let chosen = Chosen::where_not_zero(&block.lit, block.at.count);
         if chosen.count > 0 {

@@ -431,7 +431,8 @@ fn turn_dielectric(block: &mut Block, u: &Lanes<f32>) {
     }
 }
 
-/// Turns the paths, and multiplies their throughputs. Ends those whose throughput is zero in all channels.
+/// Turns the paths, and multiplies their throughputs. Ends those that are dark in all channels: with one zero factor in a
+/// primal pass, with two in any other.
 #[inline(always)]
 fn go_on(block: &mut Block, mode: u8) {
     let dead = if mode == PRIMAL { 1 } else { 2 };

@@ -16,7 +16,8 @@ use crate::transport::scene::bvh::{self, Ray, Target};
 use crate::transport::scene::records::SceneView;
 use crate::transport::scene::shape::intersect_shape;
 
-/// Whether shapes other than meshes are few enough for all rays to be tested against each, in lanes and without the BVH.
+/// Whether all rays are tested against every shape other than meshes, in lanes and without the BVH: if these shapes are few, or
+/// there is no BVH.
 #[inline(always)]
 pub(super) fn are_few(scene: &SceneView) -> bool {
     scene.bvh.nodes.is_empty() || scene.singles.len() <= FEW_SHAPES

@@ -15,7 +15,7 @@ use crate::each::EachEntry;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 
-/// The roughness of specular transmission is `roughness` times 0.65 eta - 0.35 (Burley2015).
+/// The roughness of specular transmission is `roughness` · (0.65 eta - 0.35), clamped to [0, 1] (Burley2015).
 const WIDENING: [f32; 2] = [0.65, -0.35];
 
 /// A thin sheet. All but `eta`, which is at least one, and `diff_trans`, which is at most two, lie in [0, 1].
