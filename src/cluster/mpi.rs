@@ -44,7 +44,7 @@ pub(super) fn join() -> Result<Option<(Connection, [usize; 3])>, String> {
     Ok(Some((Connection(universe), [rank, size, local])))
 }
 
-/// Number of tasks of the Slurm step that this process belongs to; 1 outside of Slurm.
+/// Number of tasks of the Slurm step that this process belongs to; 1 outside of any step.
 fn tasks() -> u32 {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     // The script of a batch job knows the number of tasks, too, but it is in no step.

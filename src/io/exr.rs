@@ -270,7 +270,7 @@ mod tests {
         assert!(error.contains("640 MiB as floats of 40 channels"), "{error}");
     }
 
-    /// Only texels with alpha between 0 and 1 are changed, each by its own alpha.
+    /// Only texels whose alpha is positive and not 1 are changed, each by its own alpha.
     #[test]
     fn translucent_texels_are_those_between_nothing_and_one() {
         let mut image = Image {

@@ -222,7 +222,7 @@ impl Distances {
     }
 }
 
-/// How far the training cameras have moved.
+/// How far the training cameras are from their true poses; without those, how far they have moved.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Refined {
     /// Whether the scene states the true poses; else cameras are compared with the poses of its file.

@@ -106,7 +106,7 @@ pub struct Report {
     pub held_out: Option<HeldOut>,
     /// Figures of held-out views after their cameras were refined with all other parameters fixed.
     pub held_out_refined: Option<HeldOut>,
-    /// How far the cameras have moved, if they were parameters.
+    /// How far the training cameras are from their true or stated poses, if poses were parameters.
     pub cameras: Option<Refined>,
     /// Paths and final values of the optimised parameters that are a few numbers ([`crate::params::Kind::Value`]).
     pub found: Vec<(String, Vec<f32>)>,

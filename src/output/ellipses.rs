@@ -133,8 +133,8 @@ mod tests {
         }
     }
 
-    /// An outline has a point for each pixel of circumference of the circle around its longer semi-axis, at even steps
-    /// of the angle, each in its pixel; those outside the picture are left out.
+    /// An outline has a point for each pixel of circumference of the circle whose radius is its longer semi-axis, at
+    /// even steps of the angle, each in its pixel; those outside the picture are left out.
     #[test]
     fn outlines_have_a_point_a_pixel() {
         let (width, height) = (24, 16);

@@ -191,7 +191,7 @@ impl Picture {
         }
     }
 
-    /// A pixel's alpha: one minus its transmittance, 0 without a ray.
+    /// A pixel's alpha: one minus its transmittance, or 1 if the format is `opaque`; 0 without a ray.
     fn alpha(&self, pixel: &[f32; 4]) -> f32 {
         match pixel[3] < 0.0 {
             true => 0.0,

@@ -250,7 +250,7 @@ fn mean_with(mean: Option<f64>, newest: f64) -> f64 {
     mean.map_or(newest, |mean| mean + NEWEST * (newest - mean))
 }
 
-/// Whether a log line is due: [`LINE_INTERVAL`] after the last one, and at the end.
+/// Whether a log line is due: the first one, [`LINE_INTERVAL`] after the last one, and at the end.
 fn is_due(since: Option<Duration>, done: u32, total: u32) -> bool {
     since.is_none_or(|time| time >= LINE_INTERVAL) || done == total
 }

@@ -33,8 +33,8 @@ const MARKS: [&str; 4] = ["run.json", "checkpoint.safetensors", "metrics.jsonl",
 /// Rendered references.
 const REFERENCES: &str = "references.safetensors";
 
-/// Everything that belongs to one run. Rendered references are not part of it: their file holds a hash of the scene
-/// that they show.
+/// Everything that belongs to one run. Rendered references are not part of it: their file holds a hash of all
+/// that they depend on.
 const CONTENTS: [&str; 15] = [
     "run.json",
     "scene.json",

@@ -54,8 +54,8 @@ impl SplatValues {
         tensors::write(path, &tensors, &BTreeMap::new())
     }
 
-    /// Writes a point cloud as viewers of three-dimensional splats read it (Kerbl2023): the picture lies in the plane z
-    /// = 0, seen along +z with y downwards; splats are stacked along z in drawing order, the nearest first.
+    /// Writes a point cloud as viewers of three-dimensional splats read it (Kerbl2023): the picture lies in the plane
+    /// z = 0, seen along +z with y downwards; splats are stacked along z in drawing order, the nearest first.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -411,7 +411,7 @@ pub struct SurfaceRecord {
     pub kind: u32,
     /// Index of its BSDF; [`NONE`] if light passes straight through.
     pub bsdf: u32,
-    /// Indices of the media on the inner and the outer side; [`NONE`] without one.
+    /// Indices of the media behind the surface and in front of it, where its normal points; [`NONE`] without one.
     pub interior: u32,
     pub exterior: u32,
     /// Index of its area light; [`NONE`] without one.

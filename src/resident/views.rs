@@ -31,7 +31,7 @@ pub struct Views {
     pub unit: f64,
     /// Takes the field's cube to the world.
     field_to_world: Affine3A,
-    /// Pairs (follower, sensor): a record behind those of the scene's sensors that has the pose of one of these.
+    /// Pairs (follower, sensor): a record behind those of the scene's sensors that has pose and lens of one of these.
     followers: Vec<(u32, u32)>,
 }
 

@@ -34,9 +34,9 @@ impl<A> Visited<A> {
 /// Defines the list twice, for shared and for mutable references.
 macro_rules! visitors {
     ($all:ident, $phase:ident, $lookup:ident, $bsdf:ident, $texture:ident $(, $mutable:tt)?) => {
-        /// Every array of the scene: the field's, the splats', the background's, the views', then those of media (`sigma_t`, `albedo`,
-        /// `emission`, the phase function's), of the optic, of surfaces (textures, radiance, displacement, motion), of groups, of
-        /// lights and of sensors.
+        /// Every array of the scene: the field's, the splats', the background's, the views', then those of media (`sigma_t`,
+        /// `albedo`, `emission`, the phase function's), of the optic, of surfaces (textures, radiance, displacement, motion), of
+        /// groups, of lights and of sensors.
         pub(super) fn $all(scene: & $($mutable)? Scene) -> Vec<Visited<& $($mutable)? Array>> {
             let mut all = Vec::new();
             // Paths importance sample an environment map in proportion to its radiance; rays through a radiance field

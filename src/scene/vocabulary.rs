@@ -223,7 +223,7 @@ const MITSUBA_ONLY: &[(Class, &[&str])] = &[
     (Class::Spectrum, &["blackbody", "irregular", "regular"]),
 ];
 
-/// Advice for an unsupported type of Mitsuba that one supported type replaces best; None: the list of all types will do.
+/// Advice for an unsupported type of Mitsuba whose replacement is known; None: the list of all types will do.
 pub(super) fn instead(name: &str) -> Option<&'static str> {
     match name {
         "prb_projective" => {

@@ -195,8 +195,8 @@ impl Desk {
         self.lock().paused
     }
 
-    /// Waits while `number` is that of [`Self::order`], no checkpoint is asked for and the run stands still, but at most for
-    /// `most`.
+    /// Waits while `number` is that of [`Self::order`], no checkpoint is asked for, the run stands still and the end is not
+    /// yet told, but at most for `most`.
     pub(super) fn wait(&self, number: Option<u64>, most: Duration) {
         let state = self.lock();
         let unchanged = |state: &mut State| {

@@ -6,7 +6,8 @@ use crate::scene::ColorSpace;
 
 use super::wanted::Moves;
 
-/// A mean of renders: RGB and the transmittance of each pixel, which is -1 where the pixel has no ray.
+/// A mean of renders: RGB and the transmittance of each pixel, or a depth or magnitude and zeros. The last number is -1
+/// where a pixel has no ray.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mean {
     pub pixels: Vec<[f32; 4]>,

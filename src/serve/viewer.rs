@@ -161,7 +161,7 @@ impl Viewer {
         };
         let known = self.gradient.as_ref().filter(|(of, ..)| of == path);
         self.budget.earn(Instant::now());
-        // The first reading is always made, later ones only while seconds are left in the budget.
+        // The first reading of a parameter is always made, later ones only while seconds are left in the budget.
         if known.is_some() && !self.budget.affords(0.0) {
             return Ok(());
         }

@@ -119,7 +119,7 @@ impl Turntable {
         Ok(Outcome::Done)
     }
 
-    /// A hash of program version, arithmetic, scene, seed, samples, films, camera poses and parameter files.
+    /// A hash of program version, arithmetic, scene, seed, samples, film sizes, camera poses and parameter files.
     fn mark(&self, args: &RenderArgs, scene: &Scene, device: &dyn Device) -> Result<String> {
         let mut mark = Fingerprint::default()
             .with(env!("CARGO_PKG_VERSION").as_bytes())

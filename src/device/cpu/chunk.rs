@@ -125,7 +125,7 @@ pub(super) struct Pixels<'a> {
     step: u32,
 }
 
-/// Edge in pixels of the blocks in which a whole tile is traversed.
+/// Edge in pixels of the blocks in which a whole tile is traversed: two packets of a radiance field each.
 const BLOCK: u32 = 8;
 
 impl Pixels<'_> {

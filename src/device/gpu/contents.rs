@@ -164,7 +164,7 @@ impl Leaves {
             .chain(models.then_some("MODELS"))
             .chain(has(Self::PRINCIPLED | Self::PRINCIPLED_THIN).then_some("MANY_TEXTURES"))
             .chain(has(Self::CHAINS).then_some("ENVIRONMENT_SLOPES"))
-            // MOVES: derivatives by the point on a surface. SLOPES: derivatives of BSDFs by directions.
+            // MOVES: derivatives by the point on a surface. SLOPES: those of BSDFs by directions, of textures by u and v.
             .chain(has(Self::CHAINS | Self::TRAILS).then_some("MOVES"))
             .chain(has(Self::RELIEFS | Self::CHAINS | Self::TRAILS).then_some("SLOPES"))
     }

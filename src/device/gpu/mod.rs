@@ -125,7 +125,7 @@ pub struct Gpu {
     params: ParamSet,
     optimizer: Optimizer,
     arrays: Arrays,
-    /// For each rank the pixels of the last image that it has rendered.
+    /// For each rank the pixels of the last image that are read from it.
     rendered: Vec<Range<u32>>,
     /// Largest magnitude in the adjoint image.
     largest_adjoint: f32,

@@ -25,8 +25,8 @@ pub const MAX_LEVELS: usize = 40;
 /// Trees over fewer primitives are built by one thread.
 const TASK: usize = 1 << 12;
 
-/// Most shapes other than meshes that batches of rays are tested against one after the other, in SIMD lanes; with more,
-/// each ray goes down the hierarchy.
+/// Most shapes other than meshes that rays are tested against one after the other, by batches in SIMD lanes and by a GPU;
+/// with more, each ray goes down the hierarchy.
 pub const FEW_SHAPES: usize = 64;
 
 /// The lower and the upper corner of a box.

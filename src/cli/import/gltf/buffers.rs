@@ -118,7 +118,7 @@ impl Buffers {
     }
 }
 
-/// Position behind the last byte of an array's last entry; None if it overflows.
+/// Position behind the last byte of an array's last entry; None without entries, or if it overflows.
 fn end(offset: usize, stride: usize, count: usize, size: usize) -> Option<usize> {
     stride
         .checked_mul(count.checked_sub(1)?)?

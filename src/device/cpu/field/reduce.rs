@@ -108,7 +108,8 @@ pub(in crate::device::cpu) enum Move {
 }
 
 impl Move {
-    /// From the texels of the open cell to the cell whose texels 0, 6 and 7 are `first`, `row_end` and `last`.
+    /// From the texels of the open cell to the cell whose texels 0, 6 and 7 are `first`, `row_end` and `last`. The first and
+    /// the last texel of a cell or of a side determine it.
     #[inline(always)]
     pub(in crate::device::cpu) fn between(open: &[u32; 8], first: u32, row_end: u32, last: u32) -> Self {
         if open[0] == first && open[7] == last {

@@ -68,7 +68,7 @@ pub(super) struct Weighed {
 }
 
 impl Weighed {
-    /// A placeholder.
+    /// A placeholder, until a tile has seen a splat.
     pub(super) const UNSEEN: Self = Self {
         splat: Seen::UNSEEN,
         weights: Plane::of(0.0),

@@ -128,7 +128,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// A placeholder.
+    /// A placeholder, until [`Blocks::see`] writes it.
     pub(super) const UNSEEN: Self = Self {
         within: [[0.0; WIDTH]; 2],
         first: [[0.0; WIDTH]; 2],
