@@ -140,7 +140,7 @@ pub(super) fn diagonal(focal_length: Option<Value<'_>>) -> f64 {
 /// A focal length as Mitsuba writes it, `"50mm"`, or a number of millimetres.
 fn parse_millimetres(value: &Value<'_>) -> Option<f64> {
     if value.is_number() {
-        return value.number(Limit::Positive);
+        return value.number(Limit::Between(0.0, 1e6));
     }
     let text = value.string()?;
     let number = text.trim().trim_end_matches("mm").trim_end().parse::<f64>().ok();

@@ -334,11 +334,7 @@ impl<'a> ViewsObjective<'a> {
             return vec![chosen(0, Place::Drawn)];
         }
         let met: Vec<usize> = (0..len).filter(|flat| looked[flat / 6]).collect();
-        // Views from the first to the last; a stride without a factor in common with six reaches all six numbers of a pose.
-        let mut stride = (met.len() / count.max(1)).max(1);
-        while stride.is_multiple_of(2) || stride.is_multiple_of(3) {
-            stride += 1;
-        }
+        let stride = stride(met.len() / count.max(1));
         let unmet = (0..len).find(|flat| !looked[flat / 6]);
         let drawn = met.iter().step_by(stride).map(|&flat| chosen(flat, Place::Drawn));
         drawn.chain(unmet.map(|flat| chosen(flat, Place::Unmet))).collect()
@@ -351,6 +347,15 @@ pub struct CheckedViews {
     pub parameter: usize,
     pub gradients: Vec<Vec<f64>>,
     entries: Vec<(Chosen, Difference)>,
+}
+
+/// The least stride of at least `least` without a factor in common with six: it reaches all six numbers of a pose.
+fn stride(least: usize) -> usize {
+    let mut stride = least.max(1);
+    while stride.is_multiple_of(2) || stride.is_multiple_of(3) {
+        stride += 1;
+    }
+    stride
 }
 
 impl CheckedViews {
@@ -599,4 +604,18 @@ fn cross<N: Number>(a: [N; 3], b: [N; 3]) -> [N; 3] {
         a[2] * b[0] - a[0] * b[2],
         a[0] * b[1] - a[1] * b[0],
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strides_reach_all_numbers_of_a_pose() {
+        for least in 0..40 {
+            let mut reached = [false; 6];
+            (0..6).for_each(|k| reached[k * stride(least) % 6] = true);
+            assert_eq!(reached, [true; 6], "{least}");
+        }
+    }
 }
