@@ -8,7 +8,7 @@ use prbopt::gradcheck::Options;
 use prbopt::gradcheck::paths::objective::{CastPath, PathObjective};
 use prbopt::params::ParamSet;
 use prbopt::resident::layout::medium::SEALED;
-use prbopt::resident::layout::{MediumRecord, TextureRecord, VolumeRecord, gradient};
+use prbopt::resident::layout::{MediumRecord, TextureRecord, VolumeRecord, gradient, leaf};
 use prbopt::transport::lookup::grid::Stencil;
 use prbopt::transport::lookup::volume::volume_adjoint;
 use prbopt::transport::mode::PRIMAL;
@@ -69,8 +69,8 @@ impl Pilot for Plain {
         shade(scene, lamps, mode, block);
     }
 
-    fn slopes(&self, block: &Vertices, wo: &Lanes3, d: &Lanes3, all: &mut [Lanes3; TEXTURES]) {
-        slopes(block, wo, d, all);
+    fn slopes(&self, block: &Vertices, wo: &Lanes3, d: &Lanes3, indices: bool, all: &mut [Lanes3; TEXTURES]) {
+        slopes(block, wo, d, indices, all);
     }
 
     fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send) {
@@ -477,7 +477,7 @@ fn random_walks_together_are_random_walks_alone() {
 #[test]
 fn vertices_together_are_vertices_alone() {
     for small in rooms() {
-        // All derivatives, those by textures alone, those by lights alone, and none.
+        // All derivatives, all but those by indices of conductors, those by textures alone, those by lights alone, and none.
         let nothing = |_: &SceneView| Vec::new();
         let lights = |scene: &SceneView| {
             let of_lights = scene.lights.iter().map(|light| light.slot);
@@ -486,7 +486,18 @@ fn vertices_together_are_vertices_alone() {
         };
         let textures = |scene: &SceneView| scene.textures.iter().flat_map(|texture| texture.slots()).collect();
         let all = |scene: &SceneView| [lights(scene), textures(scene)].concat();
-        for unwanted in [&nothing as &dyn Fn(&SceneView) -> Vec<u32>, &lights, &textures, &all] {
+        let indices = |scene: &SceneView| {
+            let conductors = scene.leaves.iter().filter(|leaf| leaf.kind == leaf::ROUGH_CONDUCTOR);
+            let of_index = conductors.flat_map(|leaf| leaf.first_texture..leaf.first_texture + 2);
+            of_index.map(|texture| scene.textures[texture as usize].slot).collect()
+        };
+        for unwanted in [
+            &nothing as &dyn Fn(&SceneView) -> Vec<u32>,
+            &indices,
+            &lights,
+            &textures,
+            &all,
+        ] {
             let [.., vertices] = compare(&small, gradient::PAIRED, unwanted);
             assert!(vertices > 500, "{}: only {vertices} vertices in lanes", small.name);
         }

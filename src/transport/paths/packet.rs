@@ -69,7 +69,7 @@ pub trait Pilot {
     fn shade(&self, scene: &SceneView, lamps: &Lamps, mode: u8, block: &mut Block);
 
     /// The derivatives by the textures of a block, as `wave::shading::slopes` does.
-    fn slopes(&self, block: &Vertices, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]);
+    fn slopes(&self, block: &Vertices, wo: &Lanes3, d: &Lanes3, indices: bool, slopes: &mut [Lanes3; TEXTURES]);
 
     /// Follows the walkers until they end or fly out, as `random_walks::walk_side_by_side` does.
     fn walk(&self, mode: u8, matter: &Matter, walkers: &mut [Walker], notes: &mut WalkNotes, send: &mut Send);

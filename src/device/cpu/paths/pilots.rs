@@ -144,6 +144,7 @@ struct Slopes<'a> {
     block: &'a Vertices,
     wo: &'a Lanes3,
     d: &'a Lanes3,
+    indices: bool,
     slopes: &'a mut [Lanes3; TEXTURES],
 }
 
@@ -151,7 +152,7 @@ impl Kernel for Slopes<'_> {
     type Output = ();
     #[inline(always)]
     fn run<W: Wide>(self) {
-        slopes(self.block, self.wo, self.d, self.slopes);
+        slopes(self.block, self.wo, self.d, self.indices, self.slopes);
     }
 }
 
@@ -199,8 +200,14 @@ impl Kernel for FindTexels<'_> {
 }
 
 impl Pilot for Pilots {
-    fn slopes(&self, block: &Vertices, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
-        self.0.run(Slopes { block, wo, d, slopes });
+    fn slopes(&self, block: &Vertices, wo: &Lanes3, d: &Lanes3, indices: bool, slopes: &mut [Lanes3; TEXTURES]) {
+        self.0.run(Slopes {
+            block,
+            wo,
+            d,
+            indices,
+            slopes,
+        });
     }
 
     fn look(&self, scene: &SceneView, rays: &Rays, count: usize, hits: &mut Hits) {

@@ -105,6 +105,8 @@ struct Side {
 pub struct Room {
     /// Front and back of each BSDF.
     sides: Vec<[Side; 2]>,
+    /// Whether derivatives by the index of refraction of a rough conductor are sought.
+    indices_wanted: bool,
     key: Key,
     pub(super) paths: Paths,
     /// The derivatives by the radiances of paths; none in a primal pass.
@@ -178,6 +180,10 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         room.clear();
         if room.sides.is_empty() {
             room.sides = scene.bsdfs.iter().map(|record| sides(scene, record, &sink)).collect();
+            room.indices_wanted = scene.leaves.iter().any(|leaf| {
+                let mut index = textures(leaf).take(2).flat_map(|k| scene.textures[k as usize].slots());
+                leaf.kind == leaf::ROUGH_CONDUCTOR && index.any(|slot| sink.wants(slot))
+            });
         }
         Self {
             lamps: Lamps::new(scene, fields),

@@ -54,7 +54,7 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     fn send_values(&mut self, pilot: &impl Pilot, block: &Vertices, wo: &Lanes3, sent: &Sent) {
         let mut slopes = [[[0.0; LANES]; 3]; TEXTURES];
         if sent.lanes != 0 {
-            pilot.slopes(block, wo, &sent.d, &mut slopes);
+            pilot.slopes(block, wo, &sent.d, self.room.indices_wanted, &mut slopes);
         }
         for lane in sent.each_lane() {
             let record = &self.scene.leaves[block.leaf[lane] as usize];

@@ -331,12 +331,29 @@ fn evaluate_lights(mode: u8, block: &mut Block) {
     }
 }
 
-/// The derivatives by the textures of a block's rough conductors, from those by their values for the directions `wo`.
+/// The derivatives by the textures of a block's rough conductors, from those by their values for the directions `wo`; zero
+/// by the indices of refraction unless these are sought (`indices`).
 #[inline(always)]
-pub fn slopes(block: &Vertices, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
+pub fn slopes(block: &Vertices, wo: &Lanes3, d: &Lanes3, indices: bool, slopes: &mut [Lanes3; TEXTURES]) {
+    match indices {
+        true => slopes_by::<true>(block, wo, d, slopes),
+        false => slopes_by::<false>(block, wo, d, slopes),
+    }
+}
+
+#[inline(always)]
+fn slopes_by<const INDICES: bool>(block: &Vertices, wo: &Lanes3, d: &Lanes3, slopes: &mut [Lanes3; TEXTURES]) {
     for lane in 0..LANES {
-        let (wi, wo) = (Block::lane(&block.wi, lane), Block::lane(wo, lane));
-        let of = rough_conductor(block, lane).eval_adjoint(wi, wo, Rgb(Block::lane(d, lane)));
+        let (wi, wo, d) = (
+            Block::lane(&block.wi, lane),
+            Block::lane(wo, lane),
+            Rgb(Block::lane(d, lane)),
+        );
+        let model = rough_conductor(block, lane);
+        let of = match INDICES {
+            true => model.eval_adjoint(wi, wo, d),
+            false => model.eval_adjoint_but_index(wi, wo, d),
+        };
         let all = [
             of.eta.0,
             of.k.0,

@@ -75,7 +75,7 @@ impl<N: Number> RoughConductor<N> {
     /// The value times the cosine of `wo`: F D G / (4 cos wi).
     #[inline(always)]
     pub fn eval(&self, wi: [N; 3], wo: [N; 3]) -> Rgb<N> {
-        if !(wi[2].above(0.0) && wo[2].above(0.0)) {
+        if !are_above(wi, wo) {
             return Rgb::zero();
         }
         let value = self.facets().reflection(wi, wo);
@@ -85,15 +85,26 @@ impl<N: Number> RoughConductor<N> {
     /// Derivatives of [`Self::eval`], weighted by `d`. Roughnesses below [`MIN_ALPHA`] have none.
     #[inline(always)]
     pub fn eval_adjoint(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Self {
-        let above = wi[2].above(0.0) && wo[2].above(0.0);
+        let cosine = cosine_above(wi, wo);
+        self.adjoint(wi, wo, d, reflectance_slopes(cosine, self.eta, self.k))
+    }
+
+    /// [`Self::eval_adjoint`] with derivatives of zero by the index, `eta` and `k`, which take most of its time.
+    #[inline(always)]
+    pub fn eval_adjoint_but_index(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Self {
+        let f = reflectances(cosine_above(wi, wo), self.eta, self.k);
+        self.adjoint(wi, wo, d, [f, Rgb::zero(), Rgb::zero()])
+    }
+
+    /// `f`, `eta` and `k`: the reflectances, and their derivatives by the index.
+    #[inline(always)]
+    fn adjoint(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>, [f, eta, k]: [Rgb<N>; 3]) -> Self {
         let zero = N::lift(0.0);
-        let (value, slopes) = if above {
+        let (value, slopes) = if are_above(wi, wo) {
             self.facets().reflection_slopes(wi, wo)
         } else {
             (zero, [zero; 2])
         };
-        let cosine = if above { mirror_cosine(wi, wo) } else { N::lift(1.0) };
-        let [f, eta, k] = reflectance_slopes(cosine, self.eta, self.k);
         let weighted = d * self.specular * Rgb::splat(value);
         let shape = weigh(d * self.specular, f);
         Self {
@@ -109,7 +120,7 @@ impl<N: Number> RoughConductor<N> {
     /// The gradients of [`Self::eval`], weighted by `d`, by the directions.
     #[inline]
     pub fn gradients(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Gradients<N> {
-        if !(wi[2].above(0.0) && wo[2].above(0.0)) {
+        if !are_above(wi, wo) {
             return no_gradients();
         }
         let (cosine, facets) = (mirror_cosine(wi, wo), self.facets());
@@ -175,6 +186,21 @@ pub fn mirror_cosine<N: Number>(wi: [N; 3], wo: [N; 3]) -> N {
     // Half the length of their sum: the root of (1 + wi·wo) / 2 would cancel at grazing angles.
     let sum = [0, 1, 2].each(|a| wi[a] + wo[a]);
     (N::lift(0.5) * inner(sum, sum).sqrt()).min(N::lift(1.0))
+}
+
+/// [`mirror_cosine`]; one unless both directions are above the surface.
+#[inline(always)]
+fn cosine_above<N: Number>(wi: [N; 3], wo: [N; 3]) -> N {
+    if are_above(wi, wo) {
+        mirror_cosine(wi, wo)
+    } else {
+        N::lift(1.0)
+    }
+}
+
+#[inline(always)]
+fn are_above<N: Number>(wi: [N; 3], wo: [N; 3]) -> bool {
+    wi[2].above(0.0) && wo[2].above(0.0)
 }
 
 /// The gradients of a microfacet reflection by the directions: `along` are those of the logarithm of [`Microfacets::reflection`],
