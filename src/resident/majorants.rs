@@ -27,16 +27,14 @@ pub struct MajorantRule {
     /// The box that the grid covers, in the frame of the volume's unit cube: set by [`PathScene::fit`].
     pub(super) low: [f32; 3],
     pub(super) high: [f32; 3],
-    /// The least majorant: positive where the extinction may grow.
+    /// The least majorant of a medium whose extinction may grow, without which one of zero would have no collisions and no
+    /// derivatives: one over the length of the medium. Zero where a medium may reach to infinity, where collisions would
+    /// not end.
+    pub(super) least: f32,
+    /// The least majorant: `least` where the extinction may grow, else zero.
     pub floor: f32,
     /// Factor by which majorants exceed the largest extinction.
     pub margin: f32,
-}
-
-/// The least majorant of a medium whose extinction may grow: one over the diagonal of its box, if it has one.
-pub(super) fn least_majorant(medium: &MediumRecord) -> f32 {
-    let diagonal = (Vec3::from_slice(&medium.high) - Vec3::from_slice(&medium.low)).length();
-    if diagonal.is_finite() { 1.0 / diagonal } else { 0.0 }
 }
 
 impl PathScene {
@@ -44,9 +42,9 @@ impl PathScene {
     /// black.
     pub fn vary_all(&mut self) {
         self.bsdfs.vary_all();
-        for (rule, medium) in self.rules.iter_mut().zip(&self.media) {
+        for rule in &mut self.rules {
             rule.margin = MARGIN;
-            rule.floor = least_majorant(medium);
+            rule.floor = rule.least;
         }
     }
 

@@ -20,7 +20,7 @@ use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
     SurfaceRecord, Triangle, VolumeRecord,
 };
-use super::majorants::{MARGIN, MajorantRule, least_majorant};
+use super::majorants::{MARGIN, MajorantRule};
 use super::motion::{Rest, illuminate};
 use super::sealed::{Shell, is_sealed};
 use super::surface_free::{mark_alone, mark_surface_free};
@@ -139,6 +139,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     if paths.settings.surfaces_only == 0 {
         containers::check(scene, &containers)?;
     }
+    set_floors(scene, &mut paths, &containers);
     if following.is_empty() {
         mark_surface_free(&mut paths.media, &paths.surfaces, &triangles);
     }
@@ -190,6 +191,27 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
     paths.place(&values);
     Ok(paths)
+}
+
+/// Sets the least majorants of all media ([`MajorantRule`]).
+fn set_floors(scene: &Scene, paths: &mut PathScene, containers: &[Container]) {
+    for (i, (medium, record)) in scene.world.media.iter().zip(&paths.media).enumerate() {
+        let diagonal = (Vec3::from_array(record.high) - Vec3::from_array(record.low)).length();
+        let lies_around = paths.surfaces.iter().any(|surface| surface.exterior == i as u32)
+            || scene.sensors.iter().any(|sensor| sensor.medium == Some(i));
+        let length = match diagonal.is_finite() {
+            true => Some(diagonal),
+            false if lies_around => None,
+            false => containers::length(containers, i),
+        };
+        let rule = &mut paths.rules[i];
+        rule.least = length.map_or(0.0, |length| 1.0 / length);
+        rule.floor = if medium.sigma_t.array.tuning.is_some() {
+            rule.least
+        } else {
+            0.0
+        };
+    }
 }
 
 /// For each medium whether it is sealed ([`is_sealed`]); one that a sensor names is not. `meshed` is [`Build::meshed`].
@@ -318,7 +340,6 @@ impl Build<'_> {
         let tuned = medium.sigma_t.array.tuning.is_some();
         let constant = medium.sigma_t.constant;
         self.paths.rules.push(MajorantRule {
-            floor: if tuned { least_majorant(&record) } else { 0.0 },
             margin: if constant && !tuned { 1.0 } else { MARGIN },
             ..MajorantRule::default()
         });

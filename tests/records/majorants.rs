@@ -227,7 +227,8 @@ fn what_repeats_and_what_is_constant_has_one_majorant() {
     assert_eq!(world.rebuild_majorants(&nothing), [0.0]);
 }
 
-/// Several media in one array, each where its record says; without a box the least majorant is zero.
+/// Several media in one array, each where its record says. The least majorant of a medium without a box is that of a cube as
+/// large as the shape that holds it.
 #[test]
 fn majorants_of_media_follow_one_another() {
     let (mut world, params) = world(
@@ -254,9 +255,21 @@ fn majorants_of_media_follow_one_another() {
     let floors = [0, 1, 2].map(|m| world.majorant_rule(m).floor);
     assert_near(
         floors,
-        [1.0 / 3f32.sqrt(), 0.0, 1.0 / 3.0],
-        "of boxes with edges 1, none, and 2, 2, 1",
+        [1.0 / 3f32.sqrt(), 0.358_16, 1.0 / 3.0],
+        "of boxes with edges 1, of a ball, and of a box with edges 2, 2, 1",
     );
+}
+
+/// A medium that reaches to infinity has no least majorant: collisions there would not end.
+#[test]
+fn media_around_shapes_have_no_least_majorant() {
+    let (mut world, _) = world(
+        r#""fog": {"type": "homogeneous", "sigma_t": 0.5},
+        "ball": {"type": "sphere", "bsdf": {"type": "dielectric"}, "exterior": {"type": "ref", "id": "fog"}},
+        "camera": {"type": "perspective", "medium": {"type": "ref", "id": "fog"}, "to_world": [{"translate": [0, 0, -50]}]}"#,
+    );
+    world.vary_all();
+    assert_eq!(world.majorant_rule(0).floor, 0.0);
 }
 
 /// Extinction and albedo are looked up as one where filter, wrap, size and place agree.

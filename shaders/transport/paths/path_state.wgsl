@@ -144,8 +144,9 @@ fn path_gather(path: ptr<function, Path>, value: vec3f, zeros: vec3u) {
     if mode == PRIMAL {
         (*path).radiance += lit;
     } else {
-        // The count stays below 2^31, so that this is zero; the compiler cannot know, and so cannot simplify two_sum.
-        let zero = (*path).count >> 31u;
+        // There are fewer than 2^31 lights, so that this is zero; the compiler cannot know, and so cannot simplify two_sum. A
+        // path's own count would not do: some kernels begin with a constant one.
+        let zero = settings.lights >> 31u;
         let sum = two_sum((*path).radiance, as_rounded(lit, zero), zero);
         let gathered = two_sum(sum.rounded, (*path).radiance_low + sum.left_out, zero);
         (*path).radiance = gathered.rounded;

@@ -174,10 +174,10 @@ fn sample_sphere(record: Light, p: vec3f, u: vec2f) -> Drawn {
     }
     let cap = cone(square, radius);
     let direction = around(unit(to), 1.0 - u.x * cap.y, u.y);
-    // The nearer intersection of the ray with the sphere.
-    let middle = dot(to, direction);
-    let half = sqrt(max(radius * radius - (square - middle * middle), 0.0));
-    let distance = middle - half;
+    // The nearer intersection of the ray with the sphere, by a product: as the root of a difference of squares, half of the
+    // chord would be rounding alone at a small or distant sphere.
+    let chord2 = cap.y * (1.0 - u.x) * (2.0 - cap.y * (1.0 + u.x));
+    let distance = sqrt(square) * (1.0 - u.x * cap.y - sqrt(max(chord2, 0.0)));
     let point = surface_point_new(along(p, direction, distance), vec2f(0.0));
     return Drawn(0u, direction, distance, 1.0 / cap.x, cap.x, point, (point.p - sphere.xyz) / radius, true);
 }

@@ -133,6 +133,15 @@ impl Container {
     }
 }
 
+/// The length of a medium without a box of its own: the diagonal of the cube that is as large as the largest container that
+/// holds it. None if none does, or if it has no volume.
+pub(super) fn length(containers: &[Container], medium: usize) -> Option<f32> {
+    let holders = containers.iter().filter(|container| container.inner == Some(medium));
+    let volume = holders.map(Container::volume).fold(0.0, f64::max);
+    let length = (3f64.sqrt() * volume.cbrt()) as f32;
+    (length.is_finite() && length > 0.0).then_some(length)
+}
+
 /// Checks all containers of a scene with each other and with its sensors.
 ///
 /// # Errors

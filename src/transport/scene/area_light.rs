@@ -248,10 +248,10 @@ pub(in crate::transport) fn sample_sphere(record: &LightRecord, p: [f32; 3], u: 
     let cosine = 1.0 - u[0] * height;
     let axis = normalize(to);
     let direction = around(axis, cosine, u[1]);
-    // The nearer intersection of the ray with the sphere.
-    let middle = dot(to, direction);
-    let half = (radius * radius - (square - middle * middle)).max(0.0).sqrt();
-    let distance = middle - half;
+    // The nearer intersection of the ray with the sphere. Half of the chord is a product: as the root of a difference of
+    // squares it would be rounding alone at a small or distant sphere, and its cosine, which derivatives are divided by, too.
+    let chord2 = height * (1.0 - u[0]) * (2.0 - height * (1.0 + u[0]));
+    let distance = square.sqrt() * (cosine - chord2.max(0.0).sqrt());
     let normal = normalize([0, 1, 2].each(|a| direction[a] * distance - to[a]));
     let drawn = Drawn {
         light: 0,
@@ -295,4 +295,36 @@ pub fn area_pdf(scene: &SceneView, p: [f32; 3], direction: [f32; 3], hit: &Hit) 
         dot(to, to) / (cosine * record.position[3])
     };
     with_choice(scene, record, pdf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytemuck::Zeroable;
+
+    /// The cosine at the light, which derivatives by positions are divided by, and the drawn point, against f64: as a difference
+    /// of squares, half of the chord would be off by a quarter near the rim of the small ball.
+    #[test]
+    fn points_of_small_and_distant_spheres_are_exact() {
+        for (radius, far) in [(1.0, 3.0), (0.3, 4.5), (0.05, 4.5), (0.05, 20.0)] {
+            let mut record = LightRecord::zeroed();
+            let center = [0.6f32, 0.64, 0.48].each(|x| x * far);
+            record.position = [center[0], center[1], center[2], 0.0];
+            record.direction = [0.0, 0.0, 0.0, radius];
+            for u in [0.0, 0.3, 0.9, 0.99, 0.999f32] {
+                let (_, drawn) = sample_sphere(&record, [0.0; 3], [u, 0.37]);
+                let square = center.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
+                let height = 1.0 - (1.0 - f64::from(radius).powi(2) / square).sqrt();
+                let chord2 = height * (1.0 - f64::from(u)) * (2.0 - height * (1.0 + f64::from(u)));
+                let expected = (square * chord2).sqrt() / f64::from(radius);
+                let cosine = f64::from(-dot(drawn.direction, drawn.normal));
+                // The cone's cosines are rounded in f32.
+                let tolerance = 2e-6 + 6e-8 / height;
+                assert!(
+                    (cosine - expected).abs() < tolerance,
+                    "{radius} at {far}, {u}: {cosine}, expected {expected}"
+                );
+            }
+        }
+    }
 }
