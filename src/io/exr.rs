@@ -1,4 +1,5 @@
-//! OpenEXR: linear images of channels R, G, B, A or Y. Files hold colours premultiplied by alpha, [`Image`] straight.
+//! OpenEXR: linear images of channels R, G, B, A or Y, or of X, Y, Z, which are converted to RGB. Pictures hold colours
+//! premultiplied by alpha, [`Image`] straight.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
@@ -11,11 +12,18 @@ use exr::meta::{BlockDescription, MetaData};
 use exr::prelude::{ReadChannels, ReadLayers, WritableImage, f16};
 
 use super::image::{Channel, ImageHeader, check_size};
-use super::{Image, IoError, Result};
+use super::{Image, IoError, Result, srgb};
 
 /// The channels to read, in the order of [`Image`].
 fn wanted(names: &[String]) -> Option<&'static [&'static str]> {
-    const CHOICES: [&[&str]; 4] = [&["R", "G", "B", "A"], &["R", "G", "B"], &["Y", "Y", "Y", "A"], &["Y"]];
+    const CHOICES: [&[&str]; 6] = [
+        &["R", "G", "B", "A"],
+        &["R", "G", "B"],
+        &["X", "Y", "Z", "A"],
+        &["X", "Y", "Z"],
+        &["Y", "Y", "Y", "A"],
+        &["Y"],
+    ];
     CHOICES
         .into_iter()
         .find(|choice| choice.iter().all(|c| names.iter().any(|n| n == c)))
@@ -34,7 +42,7 @@ pub(super) fn header(path: &Path, file: File, length: u64) -> Result<ImageHeader
     let names: Vec<String> = part.channels.list.iter().map(|c| c.name.to_string()).collect();
     let Some(channels) = wanted(&names) else {
         return fail(format!(
-            "is an EXR file with channels {}, expected R, G, B or Y",
+            "is an EXR file with channels {}, expected R, G, B or Y or X, Y, Z",
             names.join(", ")
         ));
     };
@@ -69,7 +77,7 @@ fn check_tiles(path: &Path, part: &Header, tile: Vec2<usize>) -> Result<()> {
     Ok(())
 }
 
-/// Reads the first flat part, whose header has been checked.
+/// Reads the first flat part, whose header has been checked; colours as the file has them, multiplied by alpha or not.
 pub(super) fn read(path: &Path, file: File) -> Result<Image> {
     let image = exr::prelude::read()
         .no_deep_data()
@@ -83,7 +91,8 @@ pub(super) fn read(path: &Path, file: File) -> Result<Image> {
     let layer = image.layer_data;
     let list = layer.channel_data.list;
     let names: Vec<String> = list.iter().map(|c| c.name.to_string()).collect();
-    let choice = wanted(&names).ok_or_else(|| IoError::new(path, "has no flat part with channels R, G, B or Y"))?;
+    let choice =
+        wanted(&names).ok_or_else(|| IoError::new(path, "has no flat part with channels R, G, B or Y or X, Y, Z"))?;
     let (width, height, channels) = (layer.size.width(), layer.size.height(), choice.len());
     let mut data = vec![0.0; width * height * channels];
     for (c, name) in choice.iter().enumerate() {
@@ -98,14 +107,23 @@ pub(super) fn read(path: &Path, file: File) -> Result<Image> {
             texel[c] = value;
         }
     }
-    let mut image = Image {
+    if choice[0] == "X" {
+        for texel in data.chunks_exact_mut(channels) {
+            let rgb = srgb::from_xyz([texel[0], texel[1], texel[2]].map(f64::from));
+            texel[..3].copy_from_slice(&rgb.map(|x| x as f32));
+        }
+    }
+    Ok(Image {
         width,
         height,
         channels,
         data,
-    };
-    for_each_translucent(&mut image, |v, alpha| v / alpha);
-    Ok(image)
+    })
+}
+
+/// Divides colours by alpha, which a picture's file multiplies them by.
+pub(super) fn straighten(image: &mut Image) {
+    for_each_translucent(image, |v, alpha| v / alpha);
 }
 
 /// Writes 32-bit floats, losslessly compressed.
@@ -253,7 +271,10 @@ mod tests {
         let error = header_of(&file(&[("B", 1), ("G", 2), ("R", 1)], [16, 8], None), 10_000).expect_err("a small G");
         assert!(error.contains("subsampled") || error.contains("sampling"), "{error}");
         let error = header_of(&file(&[("U", 1), ("V", 1)], [16, 8], None), 10_000).expect_err("no colours");
-        assert!(error.contains("with channels U, V, expected R, G, B or Y"), "{error}");
+        assert!(
+            error.contains("with channels U, V, expected R, G, B or Y or X, Y, Z"),
+            "{error}"
+        );
     }
 
     /// All channels are decoded, and count: 2048 × 2048 pixels of 40 channels take 640 MiB.

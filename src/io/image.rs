@@ -1,14 +1,16 @@
-//! Image files, recognised by their content, TGA by its name: EXR is linear, PNG, JPEG, BMP and TGA are sRGB-coded.
+//! Image files, recognised by their content, TGA by its name: EXR and Radiance HDR are linear, PNG, JPEG, BMP and TGA are
+//! sRGB-coded.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use ::image::codecs::bmp::BmpDecoder;
+use ::image::codecs::hdr::HdrDecoder;
 use ::image::codecs::jpeg::JpegDecoder;
 use ::image::codecs::png::{PngDecoder, PngEncoder};
 use ::image::codecs::tga::TgaDecoder;
-use ::image::{ColorType, DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, Limits};
+use ::image::{ColorType, DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageError, Limits};
 
 use super::{Encoding, Image, IoError, Result, atomic, exr, open};
 
@@ -41,6 +43,7 @@ const MAX_DECODER_BYTES: u64 = 64 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Exr,
+    Hdr,
     Png,
     Jpeg,
     Bmp,
@@ -50,7 +53,7 @@ enum Format {
 impl Format {
     fn encoding(self) -> Encoding {
         match self {
-            Self::Exr => Encoding::Linear,
+            Self::Exr | Self::Hdr => Encoding::Linear,
             Self::Png | Self::Jpeg | Self::Bmp | Self::Tga => Encoding::Srgb,
         }
     }
@@ -59,13 +62,13 @@ impl Format {
 /// Reads the header alone.
 ///
 /// # Errors
-/// If the content is no EXR, PNG, JPEG, BMP or TGA, is damaged, or claims more pixels than are read or the file can
+/// If the content is no EXR, HDR, PNG, JPEG, BMP or TGA, is damaged, or claims more pixels than are read or the file can
 /// hold.
 pub fn header(path: &Path) -> Result<ImageHeader> {
     let (file, length, format) = open_image(path)?;
     match format {
         Format::Exr => exr::header(path, file, length),
-        Format::Png | Format::Jpeg | Format::Bmp | Format::Tga => {
+        Format::Hdr | Format::Png | Format::Jpeg | Format::Bmp | Format::Tga => {
             let decoder = decoder(path, file, length, format)?;
             let ((width, height), color) = (decoder.dimensions(), decoder.color_type());
             Ok(ImageHeader {
@@ -86,12 +89,30 @@ pub fn encoding(path: &Path) -> Result<Encoding> {
     Ok(format.encoding())
 }
 
-/// Reads an image as 32-bit floats: linear values from an EXR, sRGB-coded values scaled to [0, 1] from a PNG (8 or 16
-/// bit, palette, grey), JPEG, BMP or TGA. Grey stays one channel unless there is alpha.
+/// Reads a picture as 32-bit floats: linear values from an EXR or HDR, sRGB-coded values scaled to [0, 1] from a PNG (8 or
+/// 16 bit, palette, grey), JPEG, BMP or TGA. Grey stays one channel unless there is alpha.
 ///
 /// # Errors
 /// As [`header`]; also if the pixels are truncated or damaged. Values that are not finite are not an error.
 pub fn read(path: &Path) -> Result<(Image, Encoding)> {
+    let (mut image, format) = read_any(path)?;
+    if format == Format::Exr {
+        exr::straighten(&mut image);
+    }
+    Ok((image, format.encoding()))
+}
+
+/// Reads the numbers of a texture as [`read`] does, but those of an EXR with alpha as the file has them: a texture's colours
+/// are not divided by alpha, which it ignores.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_texture(path: &Path) -> Result<(Image, Encoding)> {
+    let (image, format) = read_any(path)?;
+    Ok((image, format.encoding()))
+}
+
+fn read_any(path: &Path) -> Result<(Image, Format)> {
     let (file, length, format) = open_image(path)?;
     if format == Format::Exr {
         let second = file
@@ -99,12 +120,12 @@ pub fn read(path: &Path) -> Result<(Image, Encoding)> {
             .map_err(|e| IoError::new(path, format!("cannot be opened: {e}")))?;
         exr::header(path, second, length)?;
         rewind(path, &file)?;
-        return Ok((exr::read(path, file)?, format.encoding()));
+        return Ok((exr::read(path, file)?, format));
     }
     let decoder = decoder(path, file, length, format)?;
     let decoded = DynamicImage::from_decoder(decoder)
         .map_err(|e| IoError::new(path, format!("is a damaged or truncated {format:?} file: {e}")))?;
-    Ok((to_floats(decoded), format.encoding()))
+    Ok((to_floats(decoded), format))
 }
 
 /// Writes linear RGB or RGBA (alpha straight in `image`, as everywhere) as 32-bit EXR; one channel as Y.
@@ -179,6 +200,7 @@ fn coded_png(image: &Image, bytes: &[u8], color: ExtendedColorType) -> Vec<u8> {
 /// Rejects, before any allocation for pixels, an image that is empty, too large, or larger than a file of `length`
 /// bytes can hold.
 pub(super) fn check_size(path: &Path, width: u64, height: u64, channels: u64, length: u64) -> Result<()> {
+    let counted = format!("{channels} channel{}", if channels == 1 { "" } else { "s" });
     let fail = |what: &str| Err(IoError::new(path, format!("claims {width}×{height} pixels, {what}")));
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     let pixels = width.saturating_mul(height);
@@ -192,13 +214,13 @@ pub(super) fn check_size(path: &Path, width: u64, height: u64, channels: u64, le
         ))
     } else if bytes > MAX_BYTES {
         fail(&format!(
-            "which take {} MiB as floats of {channels} channels, more than the limit of {} MiB: make it smaller",
+            "which take {} MiB as floats of {counted}, more than the limit of {} MiB: make it smaller",
             mib(bytes),
             mib(MAX_BYTES)
         ))
     } else if bytes > proportionate {
         fail(&format!(
-            "which take {} MiB as floats of {channels} channels, more than the limit of {} MiB for a file of {length} \
+            "which take {} MiB as floats of {counted}, more than the limit of {} MiB for a file of {length} \
              bytes: it is damaged, or write it with less compression",
             mib(bytes),
             mib(proportionate)
@@ -219,6 +241,7 @@ fn open_image(path: &Path) -> Result<(File, u64, Format)> {
         [0x89, b'P', b'N', b'G', ..] => Format::Png,
         [0xff, 0xd8, 0xff, ..] => Format::Jpeg,
         [b'B', b'M', ..] => Format::Bmp,
+        [b'#', b'?', b'R', ..] => Format::Hdr,
         [] => return Err(IoError::new(path, format!("is empty, expected an image: {FORMATS}"))),
         _ if is_named_tga(path) => Format::Tga,
         _ => {
@@ -233,7 +256,45 @@ fn open_image(path: &Path) -> Result<(File, u64, Format)> {
 }
 
 /// The formats in messages.
-const FORMATS: &str = "EXR, PNG, JPEG, BMP, or TGA with a name in .tga";
+const FORMATS: &str = "EXR, HDR, PNG, JPEG, BMP, or TGA with a name in .tga";
+
+/// The width, height and number of channels that the header of a PNG file claims; None if it has another first chunk or
+/// ends before.
+fn png_size(path: &Path, mut file: &File) -> Result<Option<[u64; 3]>> {
+    let mut bytes = [0; 26];
+    let read = file.read_exact(&mut bytes);
+    rewind(path, file)?;
+    let number = |at: usize| {
+        u64::from(u32::from_be_bytes([
+            bytes[at],
+            bytes[at + 1],
+            bytes[at + 2],
+            bytes[at + 3],
+        ]))
+    };
+    let channels = match bytes[25] {
+        0 => 1,
+        4 => 2,
+        6 => 4,
+        _ => 3,
+    };
+    Ok((read.is_ok() && &bytes[12..16] == b"IHDR").then(|| [number(16), number(20), channels]))
+}
+
+/// The error of a PNG file for which the decoder would need more memory than it may take.
+fn beyond_decoder(path: &Path, [width, height, channels]: [u64; 3], length: u64) -> IoError {
+    let of_decoder = || {
+        let limit = MAX_DECODER_BYTES >> 20;
+        IoError::new(
+            path,
+            format!(
+                "claims {width}×{height} pixels, a row of which, or what stands beside them, takes more than {limit} MiB: \
+                 make it smaller"
+            ),
+        )
+    };
+    check_size(path, width, height, channels, length).map_or_else(|e| e, |()| of_decoder())
+}
 
 fn is_named_tga(path: &Path) -> bool {
     path.extension()
@@ -250,14 +311,24 @@ fn rewind(path: &Path, mut file: &File) -> Result<()> {
 fn decoder(path: &Path, file: File, length: u64, format: Format) -> Result<Box<dyn ImageDecoder>> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_DECODER_BYTES);
+    let claimed = match format {
+        Format::Png => png_size(path, &file)?,
+        _ => None,
+    };
     let file = BufReader::new(file);
     let opened: ::image::ImageResult<Box<dyn ImageDecoder>> = match format {
         Format::Png => PngDecoder::with_limits(file, limits).map(|d| Box::new(d) as _),
         Format::Bmp => BmpDecoder::new(file).map(|d| Box::new(d) as _),
         Format::Tga => TgaDecoder::new(file).map(|d| Box::new(d) as _),
+        Format::Hdr => HdrDecoder::new(file).map(|d| Box::new(d) as _),
         Format::Jpeg | Format::Exr => JpegDecoder::new(file).map(|d| Box::new(d) as _),
     };
-    let decoder = opened.map_err(|e| IoError::new(path, format!("is a damaged or truncated {format:?} file: {e}")))?;
+    let decoder = match (opened, claimed) {
+        (Err(ImageError::Limits(_)), Some(claimed)) => return Err(beyond_decoder(path, claimed, length)),
+        (opened, _) => {
+            opened.map_err(|e| IoError::new(path, format!("is a damaged or truncated {format:?} file: {e}")))?
+        }
+    };
     let (width, height) = decoder.dimensions();
     let channels = channels_of(decoder.color_type()) as u64;
     check_size(path, width.into(), height.into(), channels, length)?;
@@ -283,6 +354,7 @@ fn to_floats(decoded: DynamicImage) -> Image {
         DynamicImage::ImageLuma16(image) => sixteen(image.into_raw()),
         DynamicImage::ImageRgb16(image) => sixteen(image.into_raw()),
         DynamicImage::ImageRgba16(image) => sixteen(image.into_raw()),
+        DynamicImage::ImageRgb32F(image) => image.into_raw(),
         // The only other type that the decoders return is grey with alpha.
         grey_alpha => sixteen(grey_alpha.into_rgba16().into_raw()),
     };
@@ -314,6 +386,79 @@ mod tests {
             write_deep_png(&path, &image).expect("writable");
             assert_eq!(read(&path).expect("an image").0, image, "{channels}");
         }
+    }
+
+    /// What a PNG claims is told where the decoder refuses to allocate for it.
+    #[test]
+    fn claims_beyond_the_decoders_memory_are_told() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.png");
+        let told = |[width, height]: [u32; 2], more: usize| {
+            let mut bytes = Vec::new();
+            let mut encoder = png::Encoder::new(&mut bytes, width, height);
+            encoder.set_color(png::ColorType::Rgba);
+            encoder.set_depth(png::BitDepth::Sixteen);
+            let mut writer = encoder.write_header().expect("a header");
+            writer.write_chunk(png::chunk::IDAT, &[]).expect("memory takes it");
+            drop(writer);
+            bytes.resize(bytes.len() + more, 0);
+            std::fs::write(&path, bytes).expect("writable");
+            header(&path).expect_err("too large").to_string()
+        };
+        let error = told([i32::MAX as u32; 2], 0);
+        assert!(
+            error.contains("a.png: claims 2147483647×2147483647 pixels, which a file of"),
+            "{error}"
+        );
+        let error = told([20_000_000, 1], 100_000);
+        assert!(
+            error.contains("claims 20000000×1 pixels, a row of which") && error.contains("more than 64 MiB"),
+            "{error}"
+        );
+    }
+
+    /// An EXR with these channels, of one pixel: as a texture and as a picture.
+    fn exr_of(channels: &[(&str, f32)]) -> [Image; 2] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.exr");
+        let channel = |(name, value): &(&str, f32)| Channel {
+            name: (*name).to_owned(),
+            values: vec![*value],
+        };
+        write_exr_channels(&path, [1, 1], channels.iter().map(channel).collect(), false).expect("writable");
+        [read_texture, read].map(|read| read(&path).expect("an image").0)
+    }
+
+    #[test]
+    fn textures_are_not_divided_by_alpha() {
+        let [texture, picture] = exr_of(&[("R", 0.2), ("G", 0.3), ("B", 0.4), ("A", 0.5)]);
+        assert_eq!(texture.data, [0.2, 0.3, 0.4, 0.5]);
+        assert_eq!(picture.data, [0.4, 0.6, 0.8, 0.5]);
+    }
+
+    #[test]
+    fn x_y_and_z_become_colours() {
+        let [texture, picture] = exr_of(&[("X", 0.3), ("Y", 0.2), ("Z", 0.1)]);
+        assert_eq!(texture, picture);
+        for (found, expected) in texture.data.iter().zip([0.61486, 0.08858, 0.08162]) {
+            assert!((found - expected).abs() < 1e-4, "{:?}", texture.data);
+        }
+    }
+
+    #[test]
+    fn radiance_files_are_linear() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("sky.hdr");
+        // Mantissas and a common exponent: m · 2^(e − 136).
+        let pixels = [[128, 64, 32, 129], [255, 0, 1, 138]].concat();
+        let bytes = [b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 2\n".as_slice(), &pixels].concat();
+        std::fs::write(&path, &bytes).expect("writable");
+        let (image, encoding) = read(&path).expect("an image");
+        assert_eq!((image.channels, encoding), (3, Encoding::Linear));
+        assert_eq!(image.data, [1.0, 0.5, 0.25, 1020.0, 0.0, 4.0]);
+        std::fs::write(&path, &bytes[..bytes.len() - 5]).expect("writable");
+        let error = read(&path).expect_err("truncated").to_string();
+        assert!(error.contains("damaged or truncated"), "{error}");
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub struct Image {
 /// The encoding of a file's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// Proportional to radiance (EXR).
+    /// Proportional to radiance (EXR, HDR).
     Linear,
     /// Coded with the sRGB transfer function and scaled to [0, 1] (PNG, JPEG, BMP, TGA). Alpha is never coded.
     Srgb,

@@ -1,6 +1,18 @@
-//! The sRGB transfer function (IEC 61966-2-1), without approximation.
+//! sRGB (IEC 61966-2-1): its transfer function, without approximation, and its primaries.
 
 use super::Image;
+
+/// Rows: red, green and blue of the primaries, by X, Y and Z.
+const XYZ_TO_RGB: [[f64; 3]; 3] = [
+    [3.240479, -1.537150, -0.498535],
+    [-0.969256, 1.875991, 0.041556],
+    [0.055648, -0.204043, 1.057311],
+];
+
+/// A colour of the CIE 1931 observer, X, Y and Z, as linear red, green and blue.
+pub fn from_xyz(xyz: [f64; 3]) -> [f64; 3] {
+    XYZ_TO_RGB.map(|row| (0..3).map(|axis| row[axis] * xyz[axis]).sum())
+}
 
 /// Linear light to a coded value. Negative values continue the linear segment.
 pub fn encode(linear: f32) -> f32 {

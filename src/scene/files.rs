@@ -70,7 +70,7 @@ pub(super) fn image_channels(path: &Path) -> Result<(usize, bool)> {
 /// The pixels of an image as linear radiance; its header must still have this shape. Grey is repeated over all
 /// channels and alpha is ignored.
 pub(super) fn image_values(path: &Path, shape: Shape) -> Result<Vec<f32>> {
-    let (mut image, encoding) = image::read(path)?;
+    let (mut image, encoding) = image::read_texture(path)?;
     let [width, height, _] = shape.size;
     unchanged(path, [image.width, image.height], [width, height])?;
     if let Some(i) = image.first_non_finite() {
@@ -123,11 +123,13 @@ impl Texels {
     }
 }
 
-/// For an EXR image: how many of its colour values are above 1, how many there are, and the largest; None if none is above 1,
-/// for other formats, or if the image cannot be read, which is reported where it is used.
+/// For an image of linear values: how many of its colour values are above 1, how many there are, and the largest; None if none
+/// is above 1, for sRGB-coded images, or if the image cannot be read, which is reported where it is used.
 pub(super) fn above_one(path: &Path) -> Option<(usize, usize, f32)> {
-    let is_exr = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("exr"));
-    let (image, _) = image::read(path).ok().filter(|_| is_exr)?;
+    if image::encoding(path).ok()? == Encoding::Srgb {
+        return None;
+    }
+    let (image, _) = image::read_texture(path).ok()?;
     let colors = if image.channels < 3 { 1 } else { 3 };
     let numbers = || {
         image
@@ -148,7 +150,7 @@ pub(super) fn above_one(path: &Path) -> Option<(usize, usize, f32)> {
 /// The colours of an image as linear values; its header must still have this shape. Grey is repeated over all channels
 /// and alpha is ignored. Impossible values are rejected.
 pub(super) fn texture_values(path: &Path, raw: bool, texels: Texels, shape: Shape) -> Result<Vec<f32>> {
-    let (image, encoding) = image::read(path)?;
+    let (image, encoding) = image::read_texture(path)?;
     let [width, height, _] = shape.size;
     unchanged(path, [image.width, image.height], [width, height])?;
     let channels = image.channels;

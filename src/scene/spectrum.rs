@@ -1,6 +1,7 @@
 //! Spectra as linear red, green and blue, by the rule of Mitsuba's RGB variants.
 
 use super::cie::{COLOR_MATCHING, D65, FIRST, LAST, STEP};
+use crate::io::srgb::from_xyz;
 
 /// A wavelength in nanometres, and the value there.
 pub(super) type Sample = [f64; 2];
@@ -15,13 +16,6 @@ const OBSERVER_SCALE: f64 = 1.0 / 106.750_259_399_414_06;
 /// Mitsuba's factor by which D65 has the luminance one.
 const D65_SCALE: f64 = 0.010_101_273_599_490_354;
 
-/// Rows: red, green and blue of the primaries of sRGB, by X, Y and Z.
-const XYZ_TO_RGB: [[f64; 3]; 3] = [
-    [3.240479, -1.537150, -0.498535],
-    [-0.969256, 1.875991, 0.041556],
-    [0.055648, -0.204043, 1.057311],
-];
-
 /// The light under which a spectrum becomes a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
@@ -33,7 +27,7 @@ pub(super) enum Seen {
 
 /// The colour of light of one unit at every wavelength.
 pub(super) fn equal_energy() -> [f64; 3] {
-    rgb([1.0; 3])
+    from_xyz([1.0; 3])
 }
 
 /// The colour of a spectrum that is linear between samples, two at least, whose wavelengths increase, and zero beyond
@@ -59,7 +53,7 @@ pub(super) fn to_rgb(samples: &[Sample], seen: Seen) -> [f64; 3] {
             xyz[axis] += OBSERVER_SCALE * matching * power;
         }
     }
-    rgb(xyz)
+    from_xyz(xyz)
 }
 
 /// The table's entry at or before a wavelength, and the fraction of the step to the next entry.
@@ -78,8 +72,4 @@ fn value_at(samples: &[Sample], wavelength: f64) -> f64 {
 
 fn mix(a: f64, b: f64, share: f64) -> f64 {
     a + (b - a) * share
-}
-
-fn rgb(xyz: [f64; 3]) -> [f64; 3] {
-    XYZ_TO_RGB.map(|row| (0..3).map(|axis| row[axis] * xyz[axis]).sum())
 }

@@ -73,7 +73,7 @@ fn bmp_and_tga_are_read() {
     fs::copy(&tga, &other).expect("writable");
     let told = image::read(&other).expect_err("without a name").to_string();
     assert!(
-        told.contains("is not an image by its content, expected EXR, PNG, JPEG, BMP, or TGA"),
+        told.contains("is not an image by its content, expected EXR, HDR, PNG, JPEG, BMP, or TGA"),
         "{told}"
     );
     fs::copy(folder.path().join("picture.bmp"), &tga).expect("writable");
