@@ -119,6 +119,28 @@ fn a_turntable_goes_on_where_it_stopped() {
     );
 }
 
+/// A shorter turntable leaves no frame of the longer one before it, and no other file is lost.
+#[test]
+fn a_turntable_leaves_no_frames_beyond_its_last() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join("t").join(name);
+    fs::create_dir(at("")).expect("writable");
+    fs::write(at("frame_0002.png"), "another's").expect("writable");
+    let turn = |frames: u32| {
+        done(
+            folder.path(),
+            &format!("render scene.json --turntable {frames} --spp 1 --device cpu -o t"),
+        )
+    };
+    turn(2);
+    assert!(at("frame_0002.png").is_file(), "it was there without a note");
+    turn(4);
+    fs::write(at("frame_0007.png"), "another's").expect("writable");
+    turn(3);
+    let there = ["frame_0002.png", "frame_0003.png", "frame_0007.png"].map(|name| at(name).is_file());
+    assert_eq!(there, [true, false, true]);
+}
+
 #[test]
 fn a_turntable_goes_around_meshes() {
     let folder = folder();

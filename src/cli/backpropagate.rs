@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::Outcome;
 use super::derivative::DerivativeArgs;
+use super::shared::{check_folder, files_of};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::parameters::write_gradients;
@@ -45,6 +46,10 @@ pub fn run(args: BackpropagateArgs) -> Result<Outcome> {
     let scene = asked.load(&args.scene, &args.parameter)?;
     let setup = asked.setup(&scene, args.parameter.clone())?;
     let (sensor, batch) = asked.view(&scene, &setup)?;
+    let folder = asked.folder(&args.scene);
+    let mut inputs = files_of(&scene);
+    inputs.push(args.adjoint.clone());
+    check_folder(&folder, "--output", &setup.params, asked.parameters.as_deref(), &inputs)?;
     let adjoint = read_adjoint(&args.adjoint, &scene.sensors[sensor])?;
     let mut device = asked.device.open()?;
     device.load(setup.resident, setup.params, Optimizer::Sgd { momentum: 0.0 })?;
@@ -52,7 +57,6 @@ pub fn run(args: BackpropagateArgs) -> Result<Outcome> {
     device.render(&batch, asked.keys(Pass::Primal), 1)?;
     device.set_adjoint(&batch, asked.keys(Pass::Adjoint), &adjoint)?;
     device.backpropagate(&batch, asked.keys(Pass::Adjoint), asked.spp)?;
-    let folder = asked.folder(&args.scene);
     let written = write_gradients(&folder, device.as_mut())?;
     for (path, largest) in &written {
         if asked.verbosity.json {

@@ -6,9 +6,10 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use super::Outcome;
-use super::shared::{SetArgs, read_parameters};
+use super::shared::{SetArgs, check_output, files_of, is_same_file, read_parameters};
 use crate::exchange::volumes::{self, Fog};
 use crate::exchange::{bake, gltf, mitsuba, triangles};
+use crate::io::atomic::folder_of;
 use crate::io::mesh;
 use crate::io::vdb::{self, Volume};
 use crate::output::run_folder::create;
@@ -97,6 +98,7 @@ pub fn run(args: ExportArgs) -> Result<Outcome> {
         "--half is for a .vdb; leave it out, or choose such a name with --output"
     );
     let scene = args.set.load(&args.scene)?;
+    check_output(&args.output, &inputs(&args, &scene))?;
     let values = values(&scene, args.parameters.as_deref())?;
     let notes = match format {
         Format::Mitsuba => write_mitsuba(&args, scene, &values)?,
@@ -116,6 +118,7 @@ fn write_mitsuba(args: &ExportArgs, mut scene: Scene, [given, params]: &[ParamSe
     // Refuses the scene, if need be, before anything is written.
     mitsuba::check(&scene).map_err(|refusal| refused(args, &refusal))?;
     let folder = companions(&args.output);
+    check_companions(args, &scene, [given, params], &folder)?;
     create(&folder)?;
     bake(&mut scene, given, params, &folder)?;
     // Removes the folder if it is empty: then all files existed before.
@@ -123,6 +126,34 @@ fn write_mitsuba(args: &ExportArgs, mut scene: Scene, [given, params]: &[ParamSe
     let export = mitsuba::export(&scene, &args.output).map_err(|refusal| refused(args, &refusal))?;
     mitsuba::write(&export, &args.output)?;
     Ok(export.notes)
+}
+
+/// The files that the command reads.
+fn inputs(args: &ExportArgs, scene: &Scene) -> Vec<PathBuf> {
+    let mut files = files_of(scene);
+    let values = args.parameters.iter().filter_map(|folder| folder.read_dir().ok());
+    files.extend(values.flatten().flatten().map(|entry| entry.path()));
+    files
+}
+
+/// Checks that no file that the XML needs is written over one that the scene reads: a scene of glTF has its meshes in a
+/// folder of the same name.
+///
+/// # Errors
+/// One would be.
+fn check_companions(args: &ExportArgs, scene: &Scene, [given, params]: [&ParamSet; 2], folder: &Path) -> Result<()> {
+    let mut inputs = inputs(args, scene);
+    inputs.retain(|file| is_same_file(folder, folder_of(file)));
+    if inputs.is_empty() {
+        return Ok(());
+    }
+    // Which files are written shows only when they are.
+    let trial = tempfile::tempdir().context("a temporary folder cannot be made")?;
+    let written = bake(&mut scene.clone(), given, params, trial.path())?;
+    let names = written.iter().filter_map(|file| file.file_name());
+    names
+        .map(|name| folder.join(name))
+        .try_for_each(|file| check_output(&file, &inputs))
 }
 
 /// Writes the shapes as triangles; of an STL, the notes name the meshes that are not closed.

@@ -8,7 +8,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use super::Outcome;
-use super::shared::{DeviceArgs, OutputArgs, SetArgs, read_parameters};
+use super::shared::{DeviceArgs, OutputArgs, SetArgs, check_folder, files_of, read_parameters};
 use crate::gradcheck::{self, Index, Options, Setup, Weighting};
 use crate::output::streams::print_line;
 
@@ -104,6 +104,15 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
         setup.resident.fit(&shapes);
         setup.resident.place_views(&setup.params);
     }
+    if let Some(folder) = &args.write {
+        check_folder(
+            folder,
+            "--write",
+            &setup.params,
+            args.parameters.as_deref(),
+            &files_of(&scene),
+        )?;
+    }
     let mut device = args.device.open()?;
     let outcome = gradcheck::check(&setup, Some(device.as_mut()), &options)?;
     if let Some(folder) = &args.write {
@@ -118,7 +127,9 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
         let verdicts: Vec<bool> = verdicts.chain(report.tracking.iter().map(|t| t.passed)).collect();
         let failed = verdicts.iter().filter(|passed| !**passed).count();
         print_line(&match failed {
+            0 if verdicts.len() == 1 => "gradcheck passed: 1 verdict".into(),
             0 => format!("gradcheck passed: {} verdicts", verdicts.len()),
+            _ if verdicts.len() == 1 => "gradcheck FAILED: 1 of 1 verdict".into(),
             _ => format!("gradcheck FAILED: {failed} of {} verdicts", verdicts.len()),
         });
     }

@@ -14,6 +14,7 @@ use crate::gradcheck::forward::{self, Forward, Motion};
 use crate::gradcheck::{Index, Setup};
 use crate::io::{Image, atomic, image, npy, read_at_most};
 use crate::optimize::references;
+use crate::output::images::with_extension;
 use crate::output::run_folder::create;
 use crate::output::stored;
 use crate::output::streams::print_line;
@@ -90,14 +91,19 @@ pub enum Tangent {
     File(PathBuf),
 }
 
+/// Whether a number is finite as a 32-bit float, the type of parameters and images.
+fn fits(number: &f64) -> bool {
+    (*number as f32).is_finite()
+}
+
 impl FromStr for Tangent {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let numbers: Option<Vec<f64>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
         match numbers {
-            Some(numbers) if numbers.iter().all(|v| v.is_finite()) => Ok(Self::Numbers(numbers)),
-            Some(_) => Err("expected finite numbers".into()),
+            Some(numbers) if numbers.iter().all(fits) => Ok(Self::Numbers(numbers)),
+            Some(_) => Err("expected finite numbers, as 32-bit floats hold them".into()),
             None => Ok(Self::File(text.into())),
         }
     }
@@ -145,8 +151,8 @@ impl Tangent {
             ),
         };
         ensure!(
-            numbers.iter().all(|v| v.is_finite()),
-            "{}: holds a number that is not finite; give finite numbers",
+            numbers.iter().all(fits),
+            "{}: holds a number that is not finite as a 32-bit float; give finite numbers",
             named()
         );
         Ok(numbers)
@@ -183,6 +189,12 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
         args.motion(&setup.params.parameters[parameter])?,
     )?;
     let found = forward::forward(&setup, parameter, &direction, args.step)?;
+    ensure!(
+        fits(&found.largest),
+        "{}: the largest derivative is {:e}, too large for an image of 32-bit floats; ask for a smaller change",
+        args.parameter,
+        found.largest
+    );
     let size = [
         scene.sensors[sensor].width as usize,
         scene.sensors[sensor].height as usize,
@@ -194,13 +206,13 @@ pub fn run(args: GradientArgs) -> Result<Outcome> {
     if args.derivative.verbosity.json {
         print_line(
             &json!({
-                "files": files, "largest": found.largest, "largest_difference": found.difference,
+                "files": shown(&files), "largest": found.largest, "largest_difference": found.difference,
                 "relative_difference": relative,
             })
             .to_string(),
         );
     } else if args.derivative.verbosity.speaks() {
-        files.iter().for_each(|file| print_line(&file.display().to_string()));
+        shown(&files).iter().for_each(|file| print_line(file));
         tell!(
             "largest derivative {:.4e}; red is positive, blue negative, grey zero, and colours end at {end:.4e}",
             found.largest
@@ -243,11 +255,15 @@ impl GradientArgs {
     }
 }
 
+/// Paths as text, lossy where they are not UTF-8, as neither JSON nor a terminal takes them otherwise.
+fn shown(files: &[PathBuf]) -> Vec<String> {
+    files.iter().map(|file| file.display().to_string()).collect()
+}
+
 /// Writes the derivative as EXR, and its mean over the channels as a coloured picture; returns the colour scale, too.
 fn write_image(stem: &Path, found: &Forward, [width, height]: [usize; 2]) -> Result<([PathBuf; 2], f32)> {
-    let file = |extension: &str| PathBuf::from(format!("{}.{extension}", stem.display()));
     let slopes = || found.slopes.iter().map(|slope| slope.unwrap_or([0.0; 3]));
-    let (exr, png) = (file("exr"), file("png"));
+    let (exr, png) = (with_extension(stem, "exr"), with_extension(stem, "png"));
     image::write_exr(
         &exr,
         &Image {
@@ -320,9 +336,9 @@ fn of_loss(args: &GradientArgs, scene: &Scene, setup: Setup, folder: &Path) -> R
     let files = write_gradient(folder, &described, &gradient)?;
     let largest = gradient.iter().fold(0.0, |m: f32, v| m.max(v.abs()));
     if args.derivative.verbosity.json {
-        print_line(&json!({ "files": files, "loss": loss.loss, "largest": largest }).to_string());
+        print_line(&json!({ "files": shown(&files), "loss": loss.loss, "largest": largest }).to_string());
     } else if args.derivative.verbosity.speaks() {
-        files.iter().for_each(|file| print_line(&file.display().to_string()));
+        shown(&files).iter().for_each(|file| print_line(file));
         tell!("loss {:.4e}, largest derivative {largest:.4e}", loss.loss);
     }
     Ok(Outcome::Done)

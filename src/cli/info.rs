@@ -60,7 +60,7 @@ pub fn run(args: InfoArgs) -> Result<Outcome> {
     let scene = args.set.load(path)?;
     let mut report = scene_report(&scene)?;
     if args.preview {
-        report["preview"] = json!(write_preview(scene, &args, path)?);
+        report["preview"] = json!(write_preview(scene, &args, path)?.display().to_string());
     }
     print(&report, args.json);
     Ok(Outcome::Done)
@@ -121,7 +121,7 @@ fn scene_report(scene: &Scene) -> Result<Value> {
     let rule = scene.optimize.as_ref();
     let (memory, waves) = memory(scene)?;
     Ok(json!({
-        "scene": scene.path,
+        "scene": scene.path.display().to_string(),
         "bounds": extent.map(|e| json!({ "low": e.low.to_array(), "high": e.high.to_array() })),
         "radiance_field": scene.field.as_ref().map(field),
         "surfaces": surfaces,

@@ -1,5 +1,6 @@
 //! `--log`: prints log messages of the program and its libraries to standard error.
 
+use super::printable::printable;
 use crate::tell;
 use clap::ValueEnum;
 use log::{LevelFilter, Log, Metadata, Record};
@@ -26,7 +27,8 @@ impl Log for ToStandardError {
 
     fn log(&self, record: &Record<'_>) {
         let level = record.level().as_str().to_lowercase();
-        tell!("{level}: {}: {}", record.target(), record.args());
+        let message = printable(&record.args().to_string());
+        tell!("{level}: {}: {message}", record.target());
     }
 
     fn flush(&self) {}

@@ -95,7 +95,8 @@ pub fn run(args: MillArgs) -> Result<Outcome> {
         [milled.largest, milled.mean, milled.rms, milled.range].map(|length| length * unit);
     if args.verbosity.json {
         print_line(
-            &json!({ "largest": largest, "mean": mean, "rms": rms, "range": range, "folder": args.output }).to_string(),
+            &json!({ "largest": largest, "mean": mean, "rms": rms, "range": range, "folder": shown.to_string() })
+                .to_string(),
         );
     } else if args.verbosity.speaks() {
         print_line(&format!(

@@ -14,16 +14,19 @@ mod log;
 pub mod manual;
 pub mod mill;
 pub mod optimize;
+mod printable;
 pub mod render;
 pub mod report;
 pub mod schema;
 pub mod shared;
+mod usage;
 pub mod view;
 
 use anyhow::{anyhow, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::log::Level;
+use self::printable::printable;
 use crate::cluster::{Cluster, Membership};
 
 /// The command line.
@@ -106,7 +109,7 @@ impl Outcome {
     }
 }
 
-/// An error as one sentence, with the operating system's messages rephrased and without their numbers.
+/// An error as one sentence, fit for a terminal, with the operating system's messages rephrased and without their numbers.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = format!("{error:#}");
     while let Some(at) = text.find(" (os error ")
@@ -123,9 +126,10 @@ pub fn sentence(error: &anyhow::Error) -> String {
         ("Read-only file system", "the file system is read-only"),
         ("No space left on device", "the disk is full"),
     ];
-    phrases
+    let text = phrases
         .iter()
-        .fold(text, |text, (theirs, ours)| text.replace(theirs, ours))
+        .fold(text, |text, (theirs, ours)| text.replace(theirs, ours));
+    printable(&text)
 }
 
 impl Cli {
@@ -136,8 +140,10 @@ impl Cli {
             true => arg.allow_negative_numbers(true),
             false => arg,
         };
-        let command = Self::command().mut_subcommands(|command| command.mut_args(numbers));
-        Self::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+        let mut command = Self::command().mut_subcommands(|command| command.mut_args(numbers));
+        let matches = command.try_get_matches_from_mut(std::env::args_os());
+        let matches = matches.unwrap_or_else(|error| usage::explained(error, &command).exit());
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }
 
@@ -190,6 +196,13 @@ mod tests {
         assert!(
             told.starts_with("a.json: cannot be read: ") && !told.contains("os error"),
             "{told}"
+        );
+        let hostile = sentence(&anyhow!(
+            "a.json:1:1: unknown parameter `\u{1b}]0;x`\na.json:2:1: another"
+        ));
+        assert_eq!(
+            hostile,
+            "a.json:1:1: unknown parameter `\\u{1b}]0;x`\na.json:2:1: another"
         );
         #[cfg(target_os = "linux")]
         assert_eq!(told, "a.json: cannot be read: there is no such file or folder");

@@ -5,21 +5,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Outcome;
 use super::shared::{
-    DeviceArgs, OutputArgs, ServeArgs, SetArgs, announce_page, check_ranks, command_line, default_folder, subject,
+    DeviceArgs, OutputArgs, ServeArgs, SetArgs, announce_page, arguments, check_ranks, command_line, default_folder,
+    files_of, is_same_file, subject,
 };
 use crate::cluster::Cluster;
 use crate::device::{self, Device, ranks};
-use crate::optimize::{Job, Observer, Report, Run, Wish};
+use crate::optimize::{Job, Observer, Report, Run, Wish, identity};
 use crate::output::checkpoint::Checkpoint;
+use crate::output::fingerprint::scene_fingerprint;
 use crate::output::metrics::Figures;
 use crate::output::progress::{Progress, decibels, duration};
-use crate::output::record::{self, Record};
+use crate::output::record::{self, Record, Stated};
 use crate::output::run_folder::{Opening, RunFolder};
 use crate::output::stored;
 use crate::report::Live;
@@ -81,14 +83,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         .output
         .clone()
         .unwrap_or_else(|| default_folder("runs", &args.scene));
-    let replaced = RunFolder::at(&path).scene();
-    if !args.resume && args.scene.exists() && replaced.canonicalize().ok() == args.scene.canonicalize().ok() {
-        bail!(
-            "{}: a run writes a scene.json of its own there, in the place of the one that it is made from; choose another folder \
-             with --output",
-            path.display()
-        );
-    }
+    check_inputs(&args, &scene, &path)?;
     let (mut device, baton) = args.device.open_shared()?;
     check_ranks(&args.scene, &scene, device.as_ref())?;
     let leads = Cluster::world().leads();
@@ -97,7 +92,14 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         false => RunFolder::at(&path),
     };
     let checkpoint = open_checkpoint(&args, &folder)?;
-    let settings = overridden(block, &args, checkpoint.as_ref());
+    let early = match &checkpoint {
+        None => stopped_early(&args, &scene, &folder)?,
+        Some(_) => None,
+    };
+    let settings = overridden(block, &args, checkpoint.as_ref(), early.as_ref());
+    if let Some(checkpoint) = &checkpoint {
+        checkpoint.check(&identity(&scene, &settings, device.as_ref()))?;
+    }
     let mut progress = args.verbosity.progress();
     for warning in scene.warnings.iter().cloned().chain(folder.warning()) {
         progress.note(&format!("warning: {warning}"));
@@ -115,9 +117,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         seed: settings.seed,
         iterations: settings.iterations,
         // A command that works in the user's shell, not the program's full path.
-        command: iter::once("prbopt".to_owned())
-            .chain(std::env::args().skip(1))
-            .collect(),
+        command: iter::once("prbopt".to_owned()).chain(arguments()).collect(),
         threads: rayon::current_num_threads(),
         started: record::now(),
     };
@@ -160,8 +160,9 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     if args.force {
         folder.clear()?;
     }
-    record::write_json(&folder.scene(), &scene.resolved)?;
+    // The record is the first file of a run, by which all others are known to be its own.
     record::write(&folder.record(), &record, from)?;
+    record::write_json(&folder.scene(), &scene.resolved)?;
     let report = run.finish()?;
     let resume_command = job.resume_command;
     // All results are on the disk: a report that cannot be written does not fail the run.
@@ -300,6 +301,27 @@ fn parting(report: &Report, folder: &RunFolder, resume_command: &str) -> String 
     }
 }
 
+/// Checks that a run in the folder `path` would neither remove nor write over what the scene is made of.
+///
+/// # Errors
+/// It would.
+fn check_inputs(args: &OptimizeArgs, scene: &Scene, path: &Path) -> Result<()> {
+    let folder = RunFolder::at(path);
+    let mut files = files_of(scene);
+    if is_same_file(&folder.scene(), &args.scene) {
+        if !args.resume {
+            bail!(
+                "{}: a run writes a scene.json of its own there, in the place of the one that it is made from; choose \
+                 another folder with --output",
+                path.display()
+            );
+        }
+        // A run whose scene came from standard input goes on from what it has itself written.
+        files.retain(|file| !is_same_file(file, &args.scene));
+    }
+    folder.check_inputs(&files)
+}
+
 fn opening(args: &OptimizeArgs) -> Opening {
     match (args.resume, args.force) {
         (true, _) => Opening::Resume,
@@ -335,12 +357,43 @@ fn open_checkpoint(args: &OptimizeArgs, folder: &RunFolder) -> Result<Option<Che
     Ok(Some(checkpoint))
 }
 
+/// What the record states of a run that is to go on but has no checkpoint yet; None if there is no such run.
+///
+/// # Errors
+/// The run is of another scene.
+fn stopped_early(args: &OptimizeArgs, scene: &Scene, folder: &RunFolder) -> Result<Option<Stated>> {
+    let Some(stated) = folder.stated().filter(|_| args.resume) else {
+        return Ok(None);
+    };
+    // As for a checkpoint: what may change from one part of a run to the next is left out.
+    let mark = |resolved: &Value| scene_fingerprint(resolved, scene.folder(), &[]);
+    let is_same = match record::read_json(&folder.scene()) {
+        Some(earlier) => mark(&earlier) == mark(&scene.resolved),
+        None => stated.scene == args.scene.display().to_string(),
+    };
+    ensure!(
+        is_same,
+        "{}: the run in this folder is of {}, or of another state of it, and has no checkpoint yet; go on with that scene \
+         and its options, start anew with --force, or choose another folder with --output",
+        folder.record().display(),
+        stated.scene
+    );
+    Ok(Some(stated))
+}
+
 /// The scene's block with iterations and seed from the command line, or else from the resumed run.
-fn overridden(block: &Optimize, args: &OptimizeArgs, checkpoint: Option<&Checkpoint>) -> Optimize {
+fn overridden(
+    block: &Optimize,
+    args: &OptimizeArgs,
+    checkpoint: Option<&Checkpoint>,
+    early: Option<&Stated>,
+) -> Optimize {
     let mut settings = block.clone();
-    let before = checkpoint.map(Checkpoint::iterations);
-    settings.iterations = args.iterations.or(before).unwrap_or(settings.iterations);
-    settings.seed = args.seed.or(checkpoint.map(Checkpoint::seed)).unwrap_or(settings.seed);
+    let before = checkpoint.map(|c| (c.iterations(), c.seed()));
+    let before = before.or(early.map(|stated| (stated.iterations, stated.seed)));
+    let (iterations, seed) = before.unwrap_or((settings.iterations, settings.seed));
+    settings.iterations = args.iterations.unwrap_or(iterations);
+    settings.seed = args.seed.unwrap_or(seed);
     settings
 }
 
@@ -370,7 +423,7 @@ fn announce(progress: &Progress, record: &Record, path: &Path, from: Option<u32>
     ));
     let event = json!({
         "version": record.version, "scene": record.scene, "device": device, "seed": record.seed,
-        "iterations": record.iterations, "from_iteration": from.unwrap_or(0), "output": path,
+        "iterations": record.iterations, "from_iteration": from.unwrap_or(0), "output": path.display().to_string(),
     });
     progress.event("start", event);
 }
@@ -435,7 +488,7 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
         "held_out_mean_ssim": held_out.and_then(|h| h.mean_ssim),
         "held_out_refined_mean_psnr": report.held_out_refined.as_ref().and_then(|h| h.mean_psnr),
         "found": report.found.iter().map(|(path, values)| (path.clone(), json!(values))).collect::<serde_json::Map<_, _>>(),
-        "results": folder.results(), "report": page,
+        "results": folder.results().display().to_string(), "report": page.map(|page| page.display().to_string()),
     });
     progress.event("done", event);
     if !args.verbosity.speaks() {

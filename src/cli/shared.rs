@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::extent::{Extent, upward};
 
@@ -19,7 +19,7 @@ use crate::output::progress::{Progress, Style};
 use crate::output::stored;
 use crate::params::ParamSet;
 use crate::resident::values;
-use crate::scene::{self, Change, Diagnostics, Scene};
+use crate::scene::{self, Change, Diagnostics, Placement, References, Scene};
 use crate::serve::{Page, Subject};
 use crate::tell;
 
@@ -168,7 +168,7 @@ pub(super) fn check_ranks(path: &Path, scene: &Scene, device: &dyn Device) -> an
         bail!("ranks cannot all read the scene from standard input; write it into a file that all of them see");
     }
     let program = std::env::current_exe().map(|path| Fingerprint::default().with_file(&path).text());
-    let options: Vec<String> = std::env::args().skip(1).collect();
+    let options = arguments();
     let marks = [
         ("the program", program.unwrap_or_default()),
         (
@@ -306,22 +306,118 @@ pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
+/// The arguments of this command, for people to read: what is not UTF-8 in them is replaced.
+pub(super) fn arguments() -> Vec<String> {
+    let words = std::env::args_os().skip(1);
+    words.map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// Checks that a file may be written at `path`: that it is none of `inputs`, which would be lost, and its folder is
 /// writable.
 ///
 /// # Errors
 /// It may not; the sentence says why.
-pub(super) fn check_output(path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
-    let place = |path: &Path| path.canonicalize().ok();
-    if let Some(found) = place(path)
-        && inputs.iter().any(|input| place(input).as_ref() == Some(&found))
-    {
+pub(super) fn check_output(path: &Path, inputs: &[impl AsRef<Path>]) -> anyhow::Result<()> {
+    if inputs.iter().any(|input| is_same_file(path, input.as_ref())) {
         bail!(
             "{}: is read by this command, and would be lost; write to another file",
             path.display()
         );
     }
     Ok(atomic::check(path)?)
+}
+
+/// Whether two paths lead to one file or folder that is there, by symbolic or hard links, too.
+pub(super) fn is_same_file(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let mark = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+        mark(a).is_some_and(|found| mark(b) == Some(found))
+    }
+    #[cfg(not(unix))]
+    {
+        let place = |path: &Path| path.canonicalize().ok();
+        place(a).is_some_and(|found| place(b) == Some(found))
+    }
+}
+
+/// Checks that files named after parameters may be written into `folder`: that this replaces neither the values that
+/// `parameters` holds nor a file in `inputs`.
+///
+/// # Errors
+/// It would; the sentence says what, and `flag` chooses another folder.
+pub(super) fn check_folder(
+    folder: &Path,
+    flag: &str,
+    params: &ParamSet,
+    parameters: Option<&Path>,
+    inputs: &[PathBuf],
+) -> anyhow::Result<()> {
+    let shown = folder.display();
+    if parameters.is_some_and(|read| is_same_file(folder, read)) {
+        bail!(
+            "{shown}: holds the values of --parameters, which would be lost under the derivatives; choose another \
+             folder with {flag}"
+        );
+    }
+    let is_written = |input: &&PathBuf| {
+        let stem = input.file_stem().and_then(|stem| stem.to_str());
+        stem.is_some_and(|stem| params.find(stem).is_some()) && is_same_file(folder, atomic::folder_of(input))
+    };
+    if let Some(input) = inputs.iter().find(is_written) {
+        bail!(
+            "{}: is read by this command, and could be lost under the derivatives; choose another folder with {flag}",
+            input.display()
+        );
+    }
+    Ok(())
+}
+
+/// The files and folders that a scene is made of: its own file, those that it names, the photographs of its data sets, and
+/// the same of the scene that its references are rendered from.
+pub(super) fn files_of(scene: &Scene) -> Vec<PathBuf> {
+    let mut files = parts_of(scene);
+    if let Some(folder) = scene.folder() {
+        files.push(scene.path.clone());
+        // Data sets and spectra have been read, and are named nowhere else.
+        let text = std::fs::read(&scene.path).unwrap_or_default();
+        let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text);
+        if let Ok(written) = serde_json::from_slice(text) {
+            named_in(&written, folder, &mut files);
+        }
+    }
+    files
+}
+
+/// As [`files_of`], but for a scene whose own file is not written yet: without it, and without what it alone names.
+pub(super) fn parts_of(scene: &Scene) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = scene.inputs().into_iter().map(Path::to_owned).collect();
+    let photographs = scene.sensors.iter().filter_map(|sensor| sensor.reference.as_ref());
+    files.extend(photographs.map(|photograph| photograph.path.clone()));
+    if let Some(Placement::File(path)) = scene.splats.as_ref().map(|splats| &splats.placement) {
+        files.push(path.clone());
+    }
+    let references = scene.optimize.as_ref().map(|block| &block.references);
+    if let Some(References::Scene { path, .. }) = references
+        && let Ok(target) = scene::load_target(path)
+    {
+        files.extend(files_of(&target));
+    }
+    files
+}
+
+/// Adds the paths that a scene file in `folder` gives by `filename`.
+fn named_in(written: &Value, folder: &Path, files: &mut Vec<PathBuf>) {
+    match written {
+        Value::Array(items) => items.iter().for_each(|item| named_in(item, folder, files)),
+        Value::Object(members) => {
+            let name = members.get("filename").and_then(Value::as_str);
+            files.extend(name.map(|name| folder.join(name)));
+            members.values().for_each(|member| named_in(member, folder, files));
+        }
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -335,5 +431,29 @@ mod tests {
             r"prbopt 'a b.json' -o 'it'\''s'"
         );
         assert_eq!(default_folder("runs", Path::new("x/lego.json")), Path::new("runs/lego"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_input_is_known_by_any_of_its_names() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("a"), "mine").expect("writable");
+        std::fs::write(at("b"), "mine").expect("writable");
+        std::fs::hard_link(at("a"), at("hard")).expect("a link");
+        std::os::unix::fs::symlink(at("a"), at("soft")).expect("a link");
+        for (name, is_read) in [
+            ("a", true),
+            ("hard", true),
+            ("soft", true),
+            ("b", false),
+            ("none", false),
+        ] {
+            assert_eq!(
+                check_output(&at(name), &[at("none"), at("a")]).is_err(),
+                is_read,
+                "{name}"
+            );
+        }
     }
 }

@@ -494,6 +494,7 @@ pub fn compare(
         largest,
         device_worst: device.map(|device| report::worst_error(device, gradient, largest)),
         passed: !rows.is_empty() && rows.iter().all(Row::passed),
+        advice: None,
         rows,
     }
 }

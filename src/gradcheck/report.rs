@@ -30,6 +30,8 @@ pub enum Verdict {
     NearKink,
     /// No reference is available.
     Unjudged,
+    /// Within the tolerance, which was widened so far by the rounding of a difference of this step that it says nothing.
+    Unresolved,
     Fail,
 }
 
@@ -40,6 +42,7 @@ impl Verdict {
             Self::Kink => "ok, kink",
             Self::NearKink => "near kink",
             Self::Unjudged => "unjudged",
+            Self::Unresolved => "not judged",
             Self::Fail => "FAIL",
         }
     }
@@ -182,10 +185,27 @@ pub struct ParameterReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_worst: Option<f64>,
     pub passed: bool,
+    /// What to do where the step of the differences is such that entries are not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
     pub rows: Vec<Row>,
 }
 
 impl ParameterReport {
+    /// Takes back the verdicts on entries whose difference by paths is off by `rounding`, if that is beyond the tolerance
+    /// for a parameter whose largest derivative is `largest`. Entries that no path reaches have exact differences.
+    pub(super) fn take_back(&mut self, rounding: f64, largest: f64, tolerance: f64, advice: impl Fn() -> String) {
+        for row in &mut self.rows {
+            let judges = rounding <= tolerance * row.prb.abs().max(FLOOR * largest);
+            let passed = matches!(row.verdict, Verdict::Pass | Verdict::Kink);
+            if !judges && passed && row.place != Place::Unmet {
+                row.verdict = Verdict::Unresolved;
+                self.passed = false;
+                self.advice.get_or_insert_with(&advice);
+            }
+        }
+    }
+
     /// Judges the gradient of a parameter of paths, splats or traced light under the `w`-th weighting, and a device's if
     /// given. Entries are flat indices, each with the reason why it was chosen and its difference. The floor of relative
     /// errors is a part of the largest derivative, but at least of `beside[0]` for the f64 walk and of `beside[1]` for a
@@ -212,6 +232,7 @@ impl ParameterReport {
             largest,
             device_worst: device.map(|device| worst_error(device, gradient, DEVICE_FLOOR / FLOOR * of_device)),
             passed: !rows.is_empty() && rows.iter().all(Row::passed),
+            advice: None,
             rows,
         }
     }
@@ -344,9 +365,17 @@ impl ParameterReport {
             "{}, {failed} failed, {kinks} at kinks, largest error {worst:.1e}",
             entries(self.rows.len())
         )?;
+        let unresolved = self.rows.iter().filter(|r| r.verdict == Verdict::Unresolved).count();
+        if unresolved > 0 {
+            write!(f, ", {unresolved} not judged")?;
+        }
         match self.device_worst {
-            Some(worst) => writeln!(f, "; device over all entries {worst:.1e}"),
-            None => writeln!(f),
+            Some(worst) => writeln!(f, "; device over all entries {worst:.1e}")?,
+            None => writeln!(f)?,
+        }
+        match &self.advice {
+            Some(advice) => writeln!(f, "  {advice}"),
+            None => Ok(()),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Atomic file writes: a file appears by rename, complete or not at all.
+//! Atomic file writes: a file appears by rename, complete or not at all. The name of a symbolic link stands for the file that
+//! it leads to; devices and pipes, which a rename would remove, are written into as they are.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -14,11 +15,12 @@ use super::{IoError, Result};
 const SUFFIX: &str = ".part";
 
 /// Writes the file at `path` through a temporary file in the same folder, which is renamed once it is complete and on
-/// the disk. If two programs write the same file at once, the later rename wins; neither mixes with the other.
+/// the disk. If two programs write the same file at once, the later rename wins; neither mixes with the other. If `path`
+/// is a symbolic link, the file that it leads to is written; a device or a pipe receives the bytes directly.
 ///
 /// # Errors
 /// If anything fails (a full disk, a folder that is not there or not writable) an earlier file at `path` stays as it
-/// was, and no temporary file is left.
+/// was, and no temporary file is left. What a device or a pipe has received by then stays there.
 pub fn write<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> Result<T> {
     try_write(path, fill).map_err(|e| unwritten(path, &e))
 }
@@ -28,13 +30,17 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, |out| out.write_all(bytes))
 }
 
-/// Checks that a file can be written at `path`, so that a long run does not fail only when it writes its result.
+/// Checks that a file can be written at `path`, so that a long run does not fail only when it writes its result. A device
+/// or a pipe passes untried: the reader of a pipe would take the trial for the whole.
 ///
 /// # Errors
 /// Those with which [`write()`] would fail.
 pub fn check(path: &Path) -> Result<()> {
-    fill_temporary(path, |_| Ok(())).map_err(|e| unwritten(path, &e))?;
-    Ok(())
+    let tried = Target::of(path).and_then(|target| match target {
+        Target::File(place) => Draft::beside(place).map(drop),
+        Target::Stream(_) => Ok(()),
+    });
+    tried.map_err(|e| unwritten(path, &e))
 }
 
 /// A file whose bytes were handed to the operating system; it is renamed into place once they are on the disk.
@@ -49,9 +55,8 @@ pub struct Pending {
 /// # Errors
 /// As [`write()`]; later failures are returned by [`Pending::finish`].
 pub fn write_behind(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<Pending> {
-    let ((), file, temporary) = fill_temporary(path, fill).map_err(|e| unwritten(path, &e))?;
-    let target = path.to_owned();
-    let worker = std::thread::spawn(move || move_into_place(&target, file, temporary));
+    let ((), draft) = fill_draft(path, fill).map_err(|e| unwritten(path, &e))?;
+    let worker = std::thread::spawn(move || draft.finish());
     Ok(Pending {
         path: path.to_owned(),
         worker: Some(worker),
@@ -85,8 +90,8 @@ impl Drop for Pending {
 }
 
 fn try_write<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
-    let (value, file, temporary) = fill_temporary(path, fill)?;
-    move_into_place(path, file, temporary)?;
+    let (value, draft) = fill_draft(path, fill)?;
+    draft.finish()?;
     Ok(value)
 }
 
@@ -98,48 +103,112 @@ fn unwritten(path: &Path, error: &io::Error) -> IoError {
     told
 }
 
-/// Fills a temporary file beside `path`.
-fn fill_temporary<T>(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
-) -> io::Result<(T, File, TempPath)> {
-    let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
-        return Err(io::Error::new(
-            io::ErrorKind::IsADirectory,
-            "it is a folder, expected a file",
-        ));
-    };
-    let mut prefix = OsString::from(".");
-    prefix.push(name);
-    prefix.push(".");
-    // A random name, created exclusively: a symbolic link planted under a predictable name would be followed.
-    let (file, temporary) = tempfile::Builder::new()
-        .prefix(&prefix)
-        .suffix(SUFFIX)
-        .rand_bytes(8)
-        .make_in(folder_of(path), |path| {
-            OpenOptions::new().write(true).create_new(true).open(path)
-        })?
-        .into_parts();
+/// Largest number of symbolic links that lead to a file; Linux follows as many.
+const MAX_LINKS: usize = 40;
+
+/// Where the bytes for a path go.
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    /// A regular file, there or not, which is replaced by rename; no symbolic link.
+    File(PathBuf),
+    /// A device or a pipe, which is written into.
+    Stream(PathBuf),
+}
+
+impl Target {
+    /// # Errors
+    /// It is a folder, or symbolic links lead in a circle.
+    fn of(path: &Path) -> io::Result<Self> {
+        let a_folder = || io::Error::new(io::ErrorKind::IsADirectory, "it is a folder, expected a file");
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => return Err(a_folder()),
+            // The system resolves its name: that of a pipe on standard output leads nowhere.
+            Ok(found) if !found.is_file() => return Ok(Self::Stream(path.to_owned())),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ if path.file_name().is_none() => return Err(a_folder()),
+            _ => {}
+        }
+        follow(path.to_owned()).map(Self::File)
+    }
+}
+
+/// The path that symbolic links lead to, whether there is a file or not.
+fn follow(mut path: PathBuf) -> io::Result<PathBuf> {
+    for _ in 0..MAX_LINKS {
+        if !path.is_symlink() {
+            return Ok(path);
+        }
+        path = folder_of(&path).join(fs::read_link(&path)?);
+    }
+    Err(io::Error::other("too many symbolic links follow one another"))
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+struct Draft {
+    file: File,
+    /// The temporary file's name and the one that it will have; None for a stream.
+    names: Option<(TempPath, PathBuf)>,
+}
+
+impl Draft {
+    /// A temporary file beside `place`.
+    fn beside(place: PathBuf) -> io::Result<Self> {
+        let mut prefix = OsString::from(".");
+        prefix.push(place.file_name().unwrap_or_default());
+        prefix.push(".");
+        // A random name, created exclusively: a symbolic link planted under a predictable name would be followed.
+        let (file, temporary) = tempfile::Builder::new()
+            .prefix(&prefix)
+            .suffix(SUFFIX)
+            .rand_bytes(8)
+            .make_in(folder_of(&place), |path| {
+                OpenOptions::new().write(true).create_new(true).open(path)
+            })?
+            .into_parts();
+        Ok(Self {
+            file,
+            names: Some((temporary, place)),
+        })
+    }
+
+    fn open(target: Target) -> io::Result<Self> {
+        match target {
+            Target::File(place) => Self::beside(place),
+            Target::Stream(path) => Ok(Self {
+                file: OpenOptions::new().write(true).open(path)?,
+                names: None,
+            }),
+        }
+    }
+
+    /// Waits until a temporary file is on the disk and renames it. A stream has neither a disk nor another name.
+    fn finish(self) -> io::Result<()> {
+        let Some((temporary, place)) = self.names else {
+            return Ok(());
+        };
+        self.file.sync_all()?;
+        drop(self.file);
+        temporary.persist(&place)?;
+        // The rename survives a power failure only once the folder is synced; some systems cannot sync folders.
+        if let Ok(folder) = File::open(folder_of(&place)) {
+            let _ = folder.sync_all();
+        }
+        Ok(())
+    }
+}
+
+/// Fills a temporary file beside the file that `path` names, or the stream that it names.
+fn fill_draft<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<(T, Draft)> {
+    let Draft { file, names } = Draft::open(Target::of(path)?)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     let value = fill(&mut out)?;
     let file = out.into_inner().map_err(|e| e.into_error())?;
-    Ok((value, file, temporary))
+    Ok((value, Draft { file, names }))
 }
 
-/// Waits until a temporary file is on the disk and renames it.
-fn move_into_place(path: &Path, file: File, temporary: TempPath) -> io::Result<()> {
-    file.sync_all()?;
-    drop(file);
-    temporary.persist(path)?;
-    // The rename survives a power failure only once the folder is synced; some systems cannot sync folders.
-    if let Ok(folder) = File::open(folder_of(path)) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
-}
-
-fn folder_of(path: &Path) -> &Path {
+/// The folder that a path lies in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -235,7 +304,8 @@ mod tests {
     #[test]
     fn a_killed_writer_leaves_a_name_that_is_known_to_be_its_own() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let ((), _file, temporary) = fill_temporary(&folder.path().join("a.b.txt"), |_| Ok(())).expect("writable");
+        let draft = Draft::beside(folder.path().join("a.b.txt")).expect("writable");
+        let (temporary, _) = draft.names.expect("a file");
         let name = temporary.file_name().and_then(|name| name.to_str()).expect("a name");
         assert_eq!(target_of(name), Some("a.b.txt"));
     }
@@ -260,11 +330,76 @@ mod tests {
         let precious = folder.path().join("precious");
         std::fs::write(&precious, b"mine").expect("writable");
         std::os::unix::fs::symlink(&precious, folder.path().join(".a.txt.part")).expect("a link");
-        std::os::unix::fs::symlink(&precious, folder.path().join("a.txt")).expect("a link");
         write_bytes(&folder.path().join("a.txt"), b"new").expect("writable");
         assert_eq!(std::fs::read(&precious).expect("there"), b"mine");
         assert_eq!(std::fs::read(folder.path().join("a.txt")).expect("there"), b"new");
-        assert!(!folder.path().join("a.txt").is_symlink(), "the link is replaced");
+    }
+
+    /// Links stay links: to a file, to another link, and to a file that is not there yet.
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stands_for_the_file_that_it_leads_to() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("inner")).expect("writable");
+        fs::write(at("inner/file"), b"old").expect("writable");
+        for (to, name) in [
+            ("inner/file", "link"),
+            ("link", "twice"),
+            ("inner/none", "dangling"),
+            ("circle", "circle"),
+        ] {
+            std::os::unix::fs::symlink(to, at(name)).expect("a link");
+        }
+        for (name, file) in [
+            ("link", "inner/file"),
+            ("twice", "inner/file"),
+            ("dangling", "inner/none"),
+        ] {
+            check(&at(name)).expect("writable");
+            write_bytes(&at(name), name.as_bytes()).expect("writable");
+            assert_eq!(fs::read(at(file)).expect("there"), name.as_bytes());
+            assert!(at(name).is_symlink() && !at(file).is_symlink(), "{name}");
+        }
+        assert_eq!(fs::read_dir(at("inner")).expect("readable").count(), 2);
+        assert!(check(&at("circle")).is_err() && write_bytes(&at("circle"), b"x").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_receives_the_bytes_and_stays_a_pipe() {
+        use std::os::unix::fs::FileTypeExt;
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("a tool of all systems").success());
+        check(&path).expect("a pipe passes without a reader");
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || fs::read(path).expect("readable")
+        });
+        write_bytes(&path, &[7; 100_000]).expect("writable");
+        assert_eq!(reader.join().expect("a reader"), [7; 100_000]);
+        assert!(fs::metadata(&path).expect("there").file_type().is_fifo());
+        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 1);
+    }
+
+    /// The device is written by a link, since the program must not get the chance to replace the device itself.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_device_that_is_full_is_an_error_and_stays() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/dev/full", &link).expect("a link");
+        check(&link).expect("a device passes");
+        let error = write_bytes(&link, b"x").expect_err("it is full");
+        assert!(
+            error.no_room && error.to_string().ends_with("the disk is full"),
+            "{error}"
+        );
+        let behind = write_behind(&link, |out| out.write_all(b"x")).and_then(Pending::finish);
+        assert!(behind.is_err());
+        assert!(!fs::metadata(&link).expect("there").is_file() && link.is_symlink());
     }
 
     #[test]

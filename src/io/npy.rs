@@ -76,13 +76,23 @@ fn open_npy(path: &Path) -> Result<Opened> {
     let (file, length) = open(path)?;
     let mut file = BufReader::with_capacity(1 << 18, file);
     check_preamble(path, &mut file)?;
-    let npy = NpyHeader::from_reader(&mut file)
-        .map_err(|e| IoError::new(path, format!("has a header that is not .npy's: {e}")))?;
+    let npy = NpyHeader::from_reader(&mut file).map_err(|e| IoError::new(path, fault(&e)))?;
     let data_start = file
         .stream_position()
         .map_err(|e| IoError::new(path, format!("cannot be read: {e}")))?;
     let header = interpret(path, &npy, length.saturating_sub(data_start))?;
     Ok((header, npy, file))
+}
+
+/// What is wrong with a header. The parser's own message is not told: it quotes the header over several lines.
+fn fault(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "ends within its header: it is truncated; write it again with numpy.save",
+        _ => {
+            "has a header that is not .npy's, expected one such as {'descr': '<f4', 'fortran_order': False, 'shape': (4, 4, 4)}; \
+             write it with numpy.save"
+        }
+    }
 }
 
 /// Rejects files that are not `.npy` and implausible header lengths, then rewinds.
@@ -187,7 +197,17 @@ mod tests {
         let [a, b, c, d] = (MAX_HEADER_BYTES + 1).to_le_bytes();
         assert_eq!(claims(2, [a, b, c, d]), message(MAX_HEADER_BYTES + 1));
         let [a, b, c, d] = MAX_HEADER_BYTES.to_le_bytes();
-        assert!(claims(2, [a, b, c, d]).starts_with("has a header that is not .npy's"));
+        assert!(claims(2, [a, b, c, d]).starts_with("ends within its header"));
         assert!(claims(1, [40, 0, 255, 255]).starts_with("has a header that is not .npy's"));
+        // The parser's own message has several lines, with the header in it.
+        let nested = format!("{:<60000}\n", "(".repeat(3000));
+        for header in [nested.as_str(), "{'descr': '<f4', 'fortran_order': \u{1b}[31m\n"] {
+            let length = u16::try_from(header.len()).expect("short").to_le_bytes();
+            let message = told(&[b"\x93NUMPY\x01\x00", &length[..], header.as_bytes()].concat());
+            assert!(message.contains("expected one such as {'descr': '<f4'"), "{message}");
+            assert!(message.len() < 200 && !message.contains(['\n', '\u{1b}']), "{message}");
+        }
+        let cut = [&b"\x93NUMPY\x01\x00"[..], &[80, 0], b"{'descr':"].concat();
+        assert!(told(&cut).starts_with("ends within its header"), "{}", told(&cut));
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{IoError, Result};
 
-/// `file` relative to the folder of the scene at `output`; absolute if they share only the root.
+/// `file` relative to the folder of the scene at `output`, which itself is `.`; absolute if they share only the root.
 ///
 /// # Errors
 /// One of them is not there, or the name is no UTF-8.
@@ -21,7 +21,9 @@ pub fn relative(file: &Path, output: &Path) -> Result<String> {
         .zip(folder.components())
         .take_while(|(a, b)| a == b)
         .count();
-    let path = if shared <= 1 {
+    let path = if file == folder {
+        PathBuf::from(".")
+    } else if shared <= 1 {
         file
     } else {
         let up = folder.components().skip(shared).map(|_| "..");
@@ -62,6 +64,8 @@ mod tests {
             relative(&at("data/lego/t.json"), &at("scenes/s.json")).expect("there"),
             "../data/lego/t.json"
         );
+        assert_eq!(relative(&at("data"), &at("data/s.json")).expect("there"), ".");
+        assert_eq!(relative(&at("data"), &at("data/lego/s.json")).expect("there"), "..");
         assert!(relative(&at("none"), &at("s.json")).is_err());
     }
 }

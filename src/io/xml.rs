@@ -4,7 +4,8 @@ use std::path::Path;
 
 use quick_xml::Reader;
 use quick_xml::XmlVersion;
-use quick_xml::escape::escape;
+use quick_xml::errors::Error;
+use quick_xml::escape::{EscapeError, escape};
 use quick_xml::events::{BytesStart, Event};
 
 /// Largest file, in bytes.
@@ -154,7 +155,7 @@ fn element(tag: &BytesStart<'_>, place: (usize, usize)) -> Result<Element, Mista
         let attribute =
             attribute.map_err(|e| Mistake::at(place, format!("an attribute is not well-formed XML ({e})")))?;
         let value = attribute.normalized_value(XmlVersion::Implicit1_0);
-        let value = value.map_err(|e| Mistake::at(place, format!("an attribute cannot be read ({e})")))?;
+        let value = value.map_err(|e| Mistake::at(place, unreadable(attribute.key.as_ref(), &e)))?;
         attributes.push((attribute.key.as_ref().to_owned(), value.into_owned()));
     }
     Ok(Element {
@@ -163,6 +164,19 @@ fn element(tag: &BytesStart<'_>, place: (usize, usize)) -> Result<Element, Mista
         children: Vec::new(),
         place,
     })
+}
+
+/// Why an attribute's value cannot be read.
+fn unreadable(name: &str, error: &Error) -> String {
+    match error {
+        Error::Escape(EscapeError::UnrecognizedEntity(_, entity)) => {
+            format!("the entity &{entity}; in `{name}` is not known; write the character itself")
+        }
+        Error::Escape(EscapeError::UnterminatedEntity(_)) => {
+            format!("an & in `{name}` begins an entity that no semicolon ends; write &amp; for the character")
+        }
+        error => format!("the attribute `{name}` cannot be read ({error})"),
+    }
 }
 
 /// Where lines begin.
@@ -230,7 +244,13 @@ mod tests {
             ("<scene>\n  <a>", (2, 3), "never closed"),
             ("", (1, 1), "no element"),
             ("<scene a='1' a='2'/>", (1, 1), "not well-formed"),
-            ("<scene a='&bomb;'/>", (1, 1), "cannot be read"),
+            (
+                "<scene>\n<x a='&bomb;'/></scene>",
+                (2, 1),
+                "the entity &bomb; in `a` is not known; write the character itself",
+            ),
+            ("<scene b='a & b'/>", (1, 1), "an & in `b` begins an entity"),
+            ("<scene b='&#x110000;'/>", (1, 1), "the attribute `b` cannot be read"),
         ] {
             let mistake = parse(text).expect_err(text);
             assert!(mistake.message.contains(part), "{text}: {mistake:?}");

@@ -29,7 +29,7 @@ use held_out::HeldOut;
 pub use views::{RenderSettings, render_view, render_view_aov};
 
 pub use references::data_marks;
-pub use run::Run;
+pub use run::{Run, identity};
 
 /// Iterations without any gradient after which a parameter is reported as a mistake.
 pub const PATIENCE: u32 = 20;

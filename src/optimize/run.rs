@@ -27,7 +27,7 @@ use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
 use crate::resident::Resident;
-use crate::scene::{BatchRule, MomentRule, Optimize, References, Regularizer, Sensor};
+use crate::scene::{BatchRule, MomentRule, Optimize, References, Regularizer, Scene, Sensor};
 
 /// A run in progress.
 pub struct Run<'a> {
@@ -79,15 +79,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self> {
         let (scene, settings) = (job.scene, job.settings);
         // Check that the checkpoint belongs to this run.
-        let mut files = scene.files();
-        if let References::Scene { path, .. } = &settings.references {
-            files.push(path);
-        }
-        let identity = Identity {
-            scene: scene_fingerprint(&scene.resolved, scene.folder(), &files),
-            seed: settings.seed,
-            arithmetic: device.arithmetic(),
-        };
+        let identity = identity(scene, settings, device);
         if let Some(checkpoint) = &checkpoint {
             checkpoint.check(&identity)?;
         }
@@ -577,6 +569,19 @@ impl<'a> Run<'a> {
 
     pub(super) fn seconds(&self) -> f64 {
         self.earlier_seconds + self.begun.elapsed().as_secs_f64()
+    }
+}
+
+/// What a run and a checkpoint that it goes on from must have in common.
+pub fn identity(scene: &Scene, settings: &Optimize, device: &dyn Device) -> Identity {
+    let mut files = scene.files();
+    if let References::Scene { path, .. } = &settings.references {
+        files.push(path);
+    }
+    Identity {
+        scene: scene_fingerprint(&scene.resolved, scene.folder(), &files),
+        seed: settings.seed,
+        arithmetic: device.arithmetic(),
     }
 }
 

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::device::DeviceInfo;
-use crate::io::{self, atomic};
+use crate::io::{self, atomic, read_at_most};
 
 /// The facts about a run when it begins or is resumed.
 #[derive(Debug, Clone, Serialize)]
@@ -23,6 +23,22 @@ pub struct Record {
     pub threads: usize,
     /// UTC, ISO 8601.
     pub started: String,
+}
+
+/// What a record states about the run that it is of.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Stated {
+    pub scene: String,
+    pub seed: u64,
+    pub iterations: u32,
+}
+
+/// Largest file that is read again, in bytes; that of a scene file.
+const MAX_BYTES: u64 = 1 << 28;
+
+/// What the record at `path` states; None if there is no such file, or another program has written it.
+pub fn read(path: &Path) -> Option<Stated> {
+    serde_json::from_value(read_json(path)?).ok()
 }
 
 /// Writes the record. If the run is resumed and `path` holds a record, that one stays and this one is added to its list
@@ -49,6 +65,11 @@ pub fn write(path: &Path, record: &Record, resumed_at: Option<u32>) -> io::Resul
         _ => now,
     };
     write_json(path, &whole)
+}
+
+/// Reads JSON that [`write_json`] has written; None if there is no such file, or it is none.
+pub fn read_json(path: &Path) -> Option<Value> {
+    serde_json::from_slice(&read_at_most(path, MAX_BYTES).ok()?).ok()
 }
 
 /// Writes indented JSON.
@@ -116,6 +137,7 @@ mod tests {
             threads: 1,
             started: "first".into(),
         };
+        assert_eq!(super::read(&path), None);
         write(&path, &record, None).expect("writable");
         for at in [2, 4] {
             record.started = format!("at {at}");
@@ -123,6 +145,14 @@ mod tests {
         }
         let read: Value = serde_json::from_slice(&std::fs::read(&path).expect("there")).expect("JSON");
         assert_eq!(read["started"], "first");
+        let stated = Stated {
+            scene: "a.json".into(),
+            seed: 1,
+            iterations: 5,
+        };
+        assert_eq!(super::read(&path), Some(stated));
+        std::fs::write(&path, r#"{"scene": "of another program"}"#).expect("writable");
+        assert_eq!(super::read(&path), None);
         assert_eq!(read["resumed"][1]["from_iteration"], 4);
         assert_eq!(read["resumed"].as_array().map(Vec::len), Some(2));
     }

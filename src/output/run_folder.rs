@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::lock::{self, Lock};
+use super::record::{self, Stated};
 use crate::io::{IoError, atomic};
 
 /// What to do with a folder that may hold a run.
@@ -27,16 +28,12 @@ pub struct RunFolder {
     lock: Option<Lock>,
 }
 
-/// Files by which a folder is known to hold a run.
-const MARKS: [&str; 4] = ["run.json", "checkpoint.safetensors", "metrics.jsonl", "final"];
-
 /// Rendered references.
 const REFERENCES: &str = "references.safetensors";
 
 /// Everything that belongs to one run. Rendered references are not part of it: their file holds a hash of all
-/// that they depend on.
+/// that they depend on. The record stands last, as it is removed last: while it is there, the rest is known to be the run's.
 const CONTENTS: [&str; 15] = [
-    "run.json",
     "scene.json",
     "checkpoint.safetensors",
     "metrics.jsonl",
@@ -51,6 +48,7 @@ const CONTENTS: [&str; 15] = [
     "last_good",
     "references",
     "report.html",
+    "run.json",
 ];
 
 impl RunFolder {
@@ -58,7 +56,8 @@ impl RunFolder {
     /// and keeps other processes from working on it as long as the returned value lives.
     ///
     /// # Errors
-    /// Another process is at work in it, it holds a run already, or cannot be written to.
+    /// Another process is at work in it, it holds a run already or files of a run's names without one, or cannot be
+    /// written to.
     pub fn open(path: &Path, opening: Opening) -> Result<Self> {
         let shown = path.display();
         fs::create_dir_all(path)
@@ -73,16 +72,56 @@ impl RunFolder {
             path: path.to_owned(),
             lock: Some(lock),
         };
-        if opening == Opening::New && folder.holds_run() {
+        folder.check_free(opening)?;
+        if alone {
+            folder.remove_leftovers();
+        }
+        Ok(folder)
+    }
+
+    /// Refuses a run that is neither replaced nor gone on with, and what stands in the place of a run's files without
+    /// being a run's: a folder `images` may hold anybody's pictures, which the next `--force` would remove.
+    fn check_free(&self, opening: Opening) -> Result<()> {
+        let shown = self.path.display();
+        let (begun, saved) = (self.stated().is_some(), self.checkpoint().exists());
+        if opening == Opening::New && (begun || saved) {
             bail!(
                 "{shown}: holds a run already; go on with it by --resume, replace it by --force, or choose another \
                  folder with --output"
             );
         }
-        if alone {
-            folder.remove_leftovers();
+        if begun || saved && opening == Opening::Resume {
+            return Ok(());
         }
-        Ok(folder)
+        if let Some(name) = CONTENTS.iter().find(|name| is_taken(&self.path.join(name))) {
+            bail!(
+                "{shown}: holds `{name}`, which a run would write over, but no run.json that tells of a run; move \
+                 `{name}` away, or choose another folder with --output"
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks that a run here would neither remove nor write over any of `inputs`, files or folders.
+    ///
+    /// # Errors
+    /// One of them, which is named, is one of a run's own files or lies among them.
+    pub fn check_inputs(&self, inputs: &[PathBuf]) -> Result<()> {
+        let names = CONTENTS.iter().chain([&REFERENCES]);
+        let own: Vec<PathBuf> = names.flat_map(|name| places(&self.path.join(name))).collect();
+        let is_own = |input: &&PathBuf| {
+            let places = places(input);
+            places.iter().any(|place| own.iter().any(|own| place.starts_with(own)))
+        };
+        match inputs.iter().find(is_own) {
+            Some(input) => bail!(
+                "{}: is read by the scene, and lies among the files that a run in {} writes and removes; choose another \
+                 folder with --output",
+                input.display(),
+                self.path.display()
+            ),
+            None => Ok(()),
+        }
     }
 
     /// The warning that the folder cannot be locked, if so: the user must then keep other processes out.
@@ -122,9 +161,9 @@ impl RunFolder {
         }
     }
 
-    /// Whether there is a run in it.
-    pub fn holds_run(&self) -> bool {
-        MARKS.iter().any(|mark| self.path.join(mark).exists())
+    /// What the record of the run in it states; None if there is no run.
+    pub fn stated(&self) -> Option<Stated> {
+        record::read(&self.record())
     }
 
     /// The folder itself.
@@ -212,11 +251,14 @@ impl RunFolder {
         self.path.join("report.html")
     }
 
-    /// Removes the run that it holds, and nothing else.
+    /// Removes the run that it holds, and nothing else; nothing at all if there is no record of a run.
     ///
     /// # Errors
     /// A file or folder of the run cannot be removed.
     pub fn clear(&self) -> Result<()> {
+        if self.stated().is_none() {
+            return Ok(());
+        }
         for name in CONTENTS {
             let path = self.path.join(name);
             let removed = if path.is_dir() {
@@ -232,6 +274,22 @@ impl RunFolder {
     }
 }
 
+/// Whether there is anything at `path` that could be lost; an empty folder could not.
+fn is_taken(path: &Path) -> bool {
+    match fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => path.symlink_metadata().is_ok(),
+    }
+}
+
+/// The places of a path without symbolic links: of what it leads to, and of the link itself if it is one.
+fn places(path: &Path) -> Vec<PathBuf> {
+    let target = path.canonicalize();
+    let folder = atomic::folder_of(path).canonicalize();
+    let name = path.file_name().and_then(|name| Some(folder.ok()?.join(name)));
+    target.into_iter().chain(name).collect()
+}
+
 /// Creates a folder inside a run's.
 ///
 /// # Errors
@@ -244,12 +302,14 @@ pub fn create(path: &Path) -> crate::io::Result<()> {
 mod tests {
     use super::*;
 
+    const RECORD: &str = r#"{"scene": "a.json", "seed": 0, "iterations": 5}"#;
+
     #[test]
     fn a_folder_that_holds_a_run_is_refused_resumed_or_cleared() {
         let root = tempfile::tempdir().expect("a temporary folder");
         let path = root.path().join("a/b");
         let folder = RunFolder::open(&path, Opening::New).expect("free");
-        fs::write(folder.record(), "{}").expect("writable");
+        fs::write(folder.record(), RECORD).expect("writable");
         fs::write(path.join("notes.txt"), "mine").expect("writable");
         create(&folder.results()).expect("writable");
         drop(folder);
@@ -260,7 +320,7 @@ mod tests {
         drop(folder);
         let folder = RunFolder::open(&path, Opening::Force).expect("replaceable");
         folder.clear().expect("removable");
-        assert!(!folder.holds_run() && !folder.results().exists());
+        assert!(folder.stated().is_none() && !folder.results().exists());
         assert!(path.join("notes.txt").exists(), "what is not the run's stays");
     }
 
@@ -363,23 +423,90 @@ mod tests {
         for file in &files {
             fs::write(file, "whole").expect("writable");
         }
+        fs::write(folder.record(), RECORD).expect("writable");
         fs::write(folder.references(), "whole").expect("writable");
         folder.remove_leftovers();
         assert!(half.iter().all(|half| !half.exists()));
         assert!(folders.iter().all(|folder| folder.join("a.vol").exists()));
-        assert!(folder.holds_run());
         folder.clear().expect("removable");
         assert!(folders.iter().chain(&files).all(|path| !path.exists()));
-        assert!(folder.references().exists() && !folder.holds_run());
+        assert!(folder.references().exists());
+    }
+
+    /// Without a record of a run nothing is removed, and nothing of a run's names may be there; empty folders may.
+    #[test]
+    fn what_no_run_has_written_is_kept() {
+        for (name, record) in [("images", None), ("final", None), ("stages", Some("{}"))] {
+            let root = tempfile::tempdir().expect("a temporary folder");
+            let folder = RunFolder::at(root.path());
+            let inner = root.path().join(name);
+            create(&inner).expect("writable");
+            for opening in [Opening::New, Opening::Force, Opening::Resume] {
+                RunFolder::open(root.path(), opening).expect("an empty folder is nobody's");
+            }
+            fs::write(inner.join("mine.png"), "mine").expect("writable");
+            if let Some(record) = record {
+                fs::write(folder.record(), record).expect("writable");
+            }
+            for opening in [Opening::New, Opening::Force, Opening::Resume] {
+                let refusal = RunFolder::open(root.path(), opening)
+                    .expect_err("not a run's")
+                    .to_string();
+                assert!(refusal.contains(&format!("holds `{name}`")), "{refusal}");
+            }
+            folder.clear().expect("nothing to do");
+            assert!(inner.join("mine.png").exists());
+        }
     }
 
     #[test]
-    fn each_mark_alone_tells_a_run() {
-        for mark in MARKS {
-            let root = tempfile::tempdir().expect("a temporary folder");
-            assert!(!RunFolder::at(root.path()).holds_run());
-            fs::write(root.path().join(mark), "").expect("writable");
-            assert!(RunFolder::at(root.path()).holds_run(), "{mark}");
+    fn a_checkpoint_without_a_record_is_a_run_to_go_on_with_and_not_to_replace() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        fs::write(RunFolder::at(root.path()).checkpoint(), "").expect("writable");
+        assert!(RunFolder::open(root.path(), Opening::Resume).is_ok());
+        let refusal = |opening| RunFolder::open(root.path(), opening).expect_err("taken").to_string();
+        assert!(refusal(Opening::New).contains("holds a run already"));
+        assert!(refusal(Opening::Force).contains("holds `checkpoint.safetensors`"));
+    }
+
+    #[test]
+    fn inputs_do_not_lie_among_a_runs_own_files() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| root.path().join(name);
+        for folder in ["run/images/inner", "run/pictures", "elsewhere"] {
+            create(&at(folder)).expect("writable");
+        }
+        for file in [
+            "run/images/inner/a.png",
+            "run/pictures/a.png",
+            "run/references.safetensors",
+            "elsewhere/a.png",
+        ] {
+            fs::write(at(file), "").expect("writable");
+        }
+        let folder = RunFolder::at(&at("run"));
+        let refusal = |name: &str| folder.check_inputs(&[at("elsewhere/a.png"), at(name)]).err();
+        assert!(refusal("run/pictures/a.png").is_none() && refusal("run/images/none/b.png").is_none());
+        for name in [
+            "run/images/inner/a.png",
+            "run/pictures/../images/inner",
+            "run/references.safetensors",
+        ] {
+            let refusal = refusal(name).expect("among the run's").to_string();
+            assert!(
+                refusal.contains(name) && refusal.contains("is read by the scene"),
+                "{refusal}"
+            );
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::symlink;
+            symlink(at("elsewhere"), at("run/final")).expect("a link");
+            symlink(at("run/pictures/a.png"), at("run/images/link.png")).expect("a link");
+            symlink(at("run/images"), at("entrance")).expect("a link");
+            for name in ["elsewhere/a.png", "run/images/link.png", "entrance/inner/a.png"] {
+                assert!(folder.check_inputs(&[at(name)]).is_err(), "{name}");
+            }
         }
     }
 }

@@ -105,6 +105,11 @@ impl Change {
             }
             rest = rest.strip_prefix('.').unwrap_or(rest);
             if rest.is_empty() {
+                // What is null is as good as absent: it would be told as an object of no known kind.
+                let typed = at.member("type").is_some();
+                if typed && matches!(value.json, Json::Null) {
+                    return Err(format!("`{}` is an object; null cannot replace it", self.path));
+                }
                 *at = value;
                 return Ok(());
             }

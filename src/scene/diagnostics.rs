@@ -36,7 +36,8 @@ impl fmt::Display for Diagnostic {
             Place::Text(line, column) => write!(f, "{file}:{line}:{column}: ")?,
             Place::Change(_, change) => write!(f, "in `{change}`: ")?,
         }
-        f.write_str(&self.message)
+        // Mistakes stand one a line, but what a message quotes from a file may hold ends of lines.
+        f.write_str(&self.message.replace('\r', "\\r").replace('\n', "\\n"))
     }
 }
 

@@ -5,6 +5,8 @@ mod derivatives;
 mod export;
 mod failures;
 mod gltf;
+mod hostile;
+mod losses;
 mod memory;
 mod refusals;
 mod results;

@@ -56,7 +56,7 @@ fn wrong_requests_to_render_are_told() {
     fs::remove_file(place.path("run/final/sky.radiance.json")).expect("there");
     fs::remove_file(place.path("run/final/object.interior.sigma_t.vol")).expect("there");
     fs::remove_file(place.path("run/final/object.interior.sigma_t.npy")).expect("there");
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (
             &["--parameters", "run/final"],
             "object.interior.sigma_t.vol, sky.radiance.json",
@@ -65,8 +65,15 @@ fn wrong_requests_to_render_are_told() {
         (&["--parameters", "none"], "none: is not a folder"),
         (&["--sensor", "9"], "an index from 0 to 3"),
         (&["--sensor", "all", "-o", "a.exr"], "for 4 sensors"),
-        (&["--spp", "0"], "--spp"),
-        (&["--spp", "-1"], "-1 is not in 1.."),
+        (
+            &["--spp", "0"],
+            "'--spp <N>': expected a whole number from 1 to 1048576",
+        ),
+        (&["--spp", "NaN"], "'NaN' for '--spp <N>': expected a whole number"),
+        (
+            &["--set", "object=null"],
+            "`object` is an object; null cannot replace it",
+        ),
         (&["--turntable", "2", "-o", "-"], "standard output takes one picture"),
         (&["-o", "a.jpg"], "a.jpg: cannot be written as .jpg"),
     ];
@@ -116,6 +123,33 @@ fn gradcheck_says_by_its_exit_code_whether_gradients_are_right() {
     let report: Value = serde_json::from_str(&out).expect("one JSON value");
     assert_eq!(report["passed"], true);
     assert_eq!(report["parameters"].as_array().expect("a list").len(), 3);
+}
+
+/// Finite differences of a step whose rounding hides the derivatives judge nothing: they are not taken for agreement.
+#[test]
+fn gradcheck_does_not_pass_by_rounding() {
+    let place = Place::new();
+    let smoke = concat!(env!("CARGO_MANIFEST_DIR"), "/scenes/smoke_small.json");
+    let check = |code: i32, parameter: &str, step: &str| {
+        let words = "--device cpu --entries 2 --loss mean".split(' ');
+        let asked = ["gradcheck", smoke, "--parameter", parameter, "--epsilon", step];
+        place
+            .expect(code, &asked.into_iter().chain(words).collect::<Vec<_>>())
+            .0
+    };
+    for (step, fault) in [("1e-30", "too small"), ("1e-15", "too small"), ("1e30", "too large")] {
+        let out = check(1, "smoke.interior.sigma_t", step);
+        assert!(out.contains("2 not judged") && out.contains(fault), "{step}: {out}");
+        let (_, advice) = out.split_once("choose --epsilon between ").expect("advice");
+        for number in advice
+            .split(|c: char| c.is_whitespace())
+            .filter(|word| word.contains("e-"))
+            .take(2)
+        {
+            let out = check(0, "smoke.interior.sigma_t", number);
+            assert!(out.contains("gradcheck passed: 1 verdict\n"), "{number}: {out}");
+        }
+    }
 }
 
 /// The files of `--write` are enough to check a gradient from outside: images are linear in the sky's radiance, so that the

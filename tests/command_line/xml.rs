@@ -279,3 +279,103 @@ fn unknown_plugins_and_missing_files_are_told_together() {
         assert!(told.starts_with(expected), "{expected}\n{err}");
     }
 }
+
+/// Versions are told apart from none; a scene without a sensor needs one before it is rendered.
+#[test]
+fn versions_and_sensors_are_asked_for() {
+    let place = Place::new();
+    for (version, part) in [
+        ("", "lacks its version; write version=\"3.0.0\""),
+        (
+            "version=\"x\"",
+            "has the version \"x\", expected one up to 3 such as 3.0.0",
+        ),
+        (
+            "version=\"9.9.9\"",
+            "has the version \"9.9.9\", expected one up to 3 such as 3.0.0",
+        ),
+        (
+            "version=\"4.0.0\"",
+            "has the version \"4.0.0\", expected one up to 3 such as 3.0.0",
+        ),
+    ] {
+        fs::write(place.path("a.xml"), format!("<scene {version}></scene>")).expect("writable");
+        let (_, err) = place.expect(2, &["import", "a.xml"]);
+        assert_eq!(err, format!("error: a.xml:1:1: {part}\n"));
+    }
+    for version in ["0.6.0", "1.0", "2.1.0", "3.9.1", "3"] {
+        let text = format!("<scene version=\"{version}\"><shape type=\"sphere\"/></scene>");
+        fs::write(place.path("a.xml"), text).expect("writable");
+        let (_, err) = place.expect(0, &["import", "a.xml", "--force"]);
+        assert_eq!(
+            err,
+            "wrote a.json: 0 views, 1 shape; it has no sensor, without which nothing is rendered: add one and render it \
+             with: prbopt render a.json\n"
+        );
+    }
+}
+
+/// Short files that would grow without end are refused at once, in one sentence with its place.
+#[test]
+fn what_grows_without_end_is_refused() {
+    let place = Place::new();
+    let write = |name: &str, inside: &str| {
+        fs::write(place.path(name), format!("<scene version=\"3.0.0\">\n{inside}</scene>")).expect("writable");
+    };
+    let mut bomb = "<default name=\"a0\" value=\"xxxxxxxxxx\"/>\n".to_owned();
+    for i in 1..20 {
+        let value = format!("$a{}", i - 1).repeat(10);
+        bomb.push_str(&format!("<default name=\"a{i}\" value=\"{value}\"/>\n"));
+    }
+    write("bomb.xml", &format!("{bomb}<ref id=\"later\"/>"));
+    let refused = |name: &str| {
+        let begun = Instant::now();
+        let (_, err) = place.expect(2, &["import", name]);
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        err
+    };
+    assert_eq!(
+        refused("bomb.xml"),
+        "error: bomb.xml:6:1: $a3 makes this attribute longer than 65536 bytes; give that parameter a shorter value\n"
+    );
+    for i in 0..14 {
+        write(
+            &format!("{i}.xml"),
+            &format!("<include filename=\"{}.xml\"/>", i + 1).repeat(10),
+        );
+    }
+    write("14.xml", "");
+    assert_eq!(
+        refused("0.xml"),
+        "error: 13.xml:2:197: with 14.xml, the scene includes more than 4096 files or 256 MiB, counted each time they are \
+         named; include fewer\n"
+    );
+    // Five times 64 MiB, less than a dozen files.
+    fs::write(
+        place.path("large.xml"),
+        format!("<scene version=\"3.0.0\"/>{}", " ".repeat((64 << 20) - 30)),
+    )
+    .expect("writable");
+    write("all.xml", &"<include filename=\"large.xml\"/>\n".repeat(5));
+    let err = refused("all.xml");
+    assert!(
+        err.starts_with("error: all.xml:6:1: with large.xml, the scene includes more than"),
+        "{err}"
+    );
+}
+
+/// Objects without names are numbered in the order of the file, in time in proportion to their number.
+#[test]
+fn objects_without_names_are_numbered() {
+    let place = Place::new();
+    let shapes = "<shape type=\"sphere\"/>".repeat(20_000);
+    let text = format!("<scene version=\"3.0.0\"><shape type=\"cube\" id=\"shape_2\"/>{shapes}</scene>");
+    fs::write(place.path("many.xml"), text).expect("writable");
+    let begun = Instant::now();
+    place.expect(0, &["import", "many.xml", "-q"]);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let scene = place.json("many.json");
+    let names: Vec<&String> = scene.as_object().expect("a scene").keys().collect();
+    assert_eq!(names[..4], ["shape_2", "shape", "shape_3", "shape_4"]);
+    assert_eq!(names[20_000], "shape_20001");
+}

@@ -29,6 +29,7 @@ fn camera(position: Vec3, forward: Vec3) -> View {
 
 fn set(views: Vec<View>) -> Dataset {
     Dataset {
+        file: "set".into(),
         views,
         points: Vec::new(),
         aabb_scale: None,

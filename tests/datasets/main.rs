@@ -307,6 +307,7 @@ fn transforms_files_bring_notes_and_a_scale() {
     value["applied_transform"] = json!([[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0]]);
     let told = load_transforms(&value).expect("a data set");
     assert_eq!(told.aabb_scale, Some(16.0));
+    assert_eq!(told.file.file_name(), Some("transforms.json".as_ref()));
     assert_eq!(
         told.notes,
         ["`applied_transform` is already part of the cameras' poses and is left alone"]
@@ -319,7 +320,11 @@ fn transforms_files_bring_notes_and_a_scale() {
 #[test]
 fn mistakes_in_transforms_are_named() {
     type Change = fn(&mut Value);
-    let cases: [(Change, &str); 11] = [
+    let cases: [(Change, &str); 12] = [
+        (
+            |v| v["aabb_scale"] = json!(1e39),
+            "aabb_scale is 1e+39, expected a size of the scene such as 16",
+        ),
         (|v| v["frames"] = json!([]), "no views"),
         (|v| v["frames"] = json!({}), "`frames` is not a list"),
         (|v| v["frames"][3]["file_path"] = json!(7), "frames[3].file_path"),
@@ -416,6 +421,53 @@ fn import_writes_a_scene_that_loads() {
     let text = std::fs::read_to_string(folder.path().join("a.json")).expect("readable");
     assert!(text.contains("\"filename\": \"set/transforms.json\""), "{text}");
     assert!(text.lines().count() < 50, "{text}");
+}
+
+/// The scene file may lie in the model's own folder, which it then names as `.`.
+#[test]
+fn a_model_is_imported_into_its_own_folder() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    write_colmap_text(folder.path());
+    write_images(&folder.path().join("images"), 3);
+    let (code, _, stderr) = import(folder.path(), &[".", "-o", "scene.json", "--resolution", "32"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    let text = std::fs::read_to_string(folder.path().join("scene.json")).expect("readable");
+    assert!(text.contains("\"filename\": \".\""), "{text}");
+    let scene = scene::load(&folder.path().join("scene.json")).expect("a scene");
+    assert_eq!(scene.sensors.len(), 9);
+}
+
+/// Cameras that no scene can hold are refused with the data set's name, and nothing is written.
+#[test]
+fn cameras_too_far_apart_are_refused() {
+    let (folder, set) = folder_with_set(3);
+    let moved = |factor: f64| {
+        let mut value = transforms();
+        for frame in value["frames"].as_array_mut().expect("frames") {
+            for row in frame["transform_matrix"]
+                .as_array_mut()
+                .expect("rows")
+                .iter_mut()
+                .take(3)
+            {
+                row[3] = json!(row[3].as_f64().expect("a number") * factor);
+            }
+        }
+        write_json(&set.join("transforms.json"), &value);
+        import(folder.path(), &["set/transforms.json", "-o", "a.json", "--force", "-q"])
+    };
+    for factor in [1e6, 1e20, 7e37] {
+        let (code, _, stderr) = moved(factor);
+        assert_eq!(code, Some(2), "{factor}: {stderr}");
+        assert!(
+            stderr.starts_with("error: set/transforms.json: the box that its cameras or points give would be ")
+                && stderr.contains(" wide, expected 3e5 at most; give their positions in a larger unit")
+                && stderr.lines().count() == 1,
+            "{factor}: {stderr}"
+        );
+        assert!(!folder.path().join("a.json").exists());
+    }
+    assert_eq!(moved(1e3).0, Some(0));
 }
 
 #[test]

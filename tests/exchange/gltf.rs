@@ -320,6 +320,37 @@ fn damaged_files_are_told() {
     assert!(refused > 50, "{refused}");
 }
 
+/// Nodes with equal names are numbered in the order of the file past names that are taken, in time in proportion to their
+/// number.
+#[test]
+fn equal_names_are_numbered() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (path, output) = (folder.path().join("a.gltf"), folder.path().join("a.json"));
+    let mut whole: Value =
+        serde_json::from_str(&text("", r#"{"attributes": {"POSITION": 0}, "indices": 1}"#)).expect("JSON");
+    let count = 30_000;
+    let mut names = vec!["a"; count];
+    (names[0], names[2], names[5]) = ("a_3", "a_3", "a_3");
+    whole["nodes"] = names
+        .iter()
+        .map(|name| serde_json::json!({"name": name, "mesh": 0}))
+        .collect();
+    whole["scenes"][0]["nodes"] = (0..count).collect();
+    std::fs::write(&path, whole.to_string()).expect("writable");
+    let begun = std::time::Instant::now();
+    let (text, _) = convert(&path, &output).expect("a scene");
+    // A search from the start for each name takes minutes.
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    let scene: Value = serde_json::from_str(&text).expect("JSON");
+    let shapes = scene.as_object().expect("a scene").iter();
+    let found: Vec<&str> = shapes
+        .filter(|(_, of)| of["type"] == "ply")
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(found[..8], ["a_3", "a", "a_3_2", "a_2", "a_4", "a_3_3", "a_5", "a_6"]);
+    assert_eq!(found.last(), Some(&"a_29998"));
+}
+
 /// Each false claim of a file is refused in one sentence that names the file.
 #[test]
 fn false_claims_are_refused() {
@@ -340,6 +371,34 @@ fn false_claims_are_refused() {
             r#""mesh": 0, "children": [0]"#,
             "nested more than 256 deep",
         ),
+        (
+            r#""mesh": 0}"#,
+            r#""mesh": 0, "children": [1, 1]}, {}"#,
+            "node 1 is a child of node 0 and again of node 0; give each a copy of it",
+        ),
+        (
+            r#""mesh": 0}"#,
+            r#""mesh": 0, "children": [1, 2]}, {"children": [2]}, {}"#,
+            "node 2 is a child of node 0 and again of node 1; give each a copy of it",
+        ),
+        (r#""mesh": 0}"#, r#""mesh": 0, "children": [1]}, {}"#, ""),
+        (
+            r#""version": "2.0""#,
+            r#""version": "3.0", "minVersion": "2.0""#,
+            "is glTF 3.0, expected 2.0; export it as that version",
+        ),
+        (
+            r#""version": "2.0""#,
+            r#""version": "1.0""#,
+            "is glTF 1.0, expected 2.0",
+        ),
+        (r#""version": "2.0""#, r#""version": "20""#, "is glTF 20, expected 2.0"),
+        (
+            r#""version": "2.0""#,
+            r#""version": "2.1", "minVersion": "2.1""#,
+            "is glTF 2.1, expected 2.0",
+        ),
+        (r#""version": "2.0""#, r#""version": "2.1", "minVersion": "2.0""#, ""),
         (
             r#"{"POSITION": 0}"#,
             r#"{"POSITION": 2}"#,

@@ -7,13 +7,14 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 use serde::Serialize;
 
 use super::volume::{self, Setting};
 use super::{BenchArgs, median, milliseconds_since, scene};
 use crate::cli::Outcome;
+use crate::cli::shared::check_output;
 use crate::device::{ArrayKind, Batch, Device, DeviceError, Keys, ReplayStats};
 use crate::io::atomic;
 use crate::kernels::loss::Loss;
@@ -141,6 +142,9 @@ struct Sums {
 
 /// Runs the command.
 pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
+    if let Some(file) = &args.plot {
+        check_plot(file, args.file.as_deref())?;
+    }
     let mut figures = Figures {
         workload: super::describe(args),
         device: String::new(),
@@ -177,6 +181,18 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Outcome> {
         print(&figures);
     }
     Ok(Outcome::Done)
+}
+
+/// Checks before the measurements that a plot can be written.
+fn check_plot(file: &Path, scene: Option<&Path>) -> anyhow::Result<()> {
+    let is_svg = file.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg"));
+    ensure!(
+        is_svg,
+        "{}: a plot is an SVG; give a name that ends in .svg",
+        file.display()
+    );
+    let inputs: Vec<&Path> = scene.into_iter().collect();
+    check_output(file, &inputs)
 }
 
 /// The smoke, or the scene of `args.file` seen by its first sensor, with the estimator and `max_depth` of `setting`.

@@ -155,7 +155,10 @@ fn retain_present(path: &Path, dataset: &mut Dataset, skip: bool) -> Result<Vec<
         if missing.len() > NAMES_LISTED {
             names.push_str(&format!("\n  and {} more", missing.len() - NAMES_LISTED));
         }
-        let advice = "put them there, or give --skip-missing to leave their views out";
+        let advice = match missing.len() < count {
+            true => "put them there, or give --skip-missing to leave their views out",
+            false => "put them there",
+        };
         bail!(
             "{}: {} of {count} images are missing; {advice}:\n  {names}",
             path.display(),

@@ -14,7 +14,7 @@ use anyhow::{Result, bail, ensure};
 use clap::value_parser;
 
 use super::Outcome;
-use super::shared::command_line;
+use super::shared::{check_output, command_line, parts_of};
 use crate::io::dataset::Location;
 use crate::io::{atomic, dataset, json, relative};
 use crate::output::streams::print_line;
@@ -189,11 +189,9 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
     }
     let to_standard_output = args.output.as_deref() == Some(Path::new("-"));
     let output = args.output.clone().unwrap_or_else(|| default_output(&args.dataset));
-    ensure!(
-        args.force || !output.exists(),
-        "{}: exists already; overwrite it by --force, or choose another name with --output",
-        output.display()
-    );
+    if !to_standard_output {
+        check_scene_file(&args, &output)?;
+    }
     let coverage = Coverage::new(&args)?;
     let content = coverage.content();
     let plan = Plan {
@@ -217,10 +215,14 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
         sh_degree: args.sh_degree,
     };
     let text = json::pretty(&plan.scene());
-    scene::parse(&text, &output)?;
+    let scene = scene::parse(&text, &output)?;
     if to_standard_output {
         print_line(text.trim_end());
         return Ok(Outcome::Done);
+    }
+    check_output(&output, &parts_of(&scene))?;
+    if let HeldOut::Split(file, _) = &coverage.held_out {
+        check_output(&output, &[file])?;
     }
     atomic::write_bytes(&output, text.as_bytes())?;
     if !args.quiet {
@@ -230,6 +232,25 @@ pub fn run(mut args: ImportArgs) -> Result<Outcome> {
         tell!("wrote {shown}; reconstruct with: {next}");
     }
     Ok(Outcome::Done)
+}
+
+/// Checks that the scene file may be written at `output`: that there is none yet, or one that `--force` overwrites. That
+/// takes only what can be a scene file by its name, as the files of a data set have many names.
+///
+/// # Errors
+/// It may not.
+fn check_scene_file(args: &ImportArgs, output: &Path) -> Result<()> {
+    let shown = output.display();
+    ensure!(
+        args.force || !output.exists(),
+        "{shown}: exists already; overwrite it by --force, or choose another name with --output"
+    );
+    let is_scene = output.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
+    ensure!(
+        is_scene || !output.is_file(),
+        "{shown}: exists already and is no .json, and --force overwrites only scene files; choose another name with --output"
+    );
+    check_output(output, &[&args.dataset])
 }
 
 /// The choices, with reasons and the flags that change them.

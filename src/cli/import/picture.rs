@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{BackgroundChoice, ImportArgs, relative};
+use super::{BackgroundChoice, ImportArgs, check_scene_file, relative};
 use crate::cli::Outcome;
 use crate::cli::shared::command_line;
 use crate::io::{atomic, image, json};
@@ -27,11 +27,9 @@ const POSITION_RATE: f64 = 0.07;
 pub(super) fn run(args: &ImportArgs, count: u32) -> Result<Outcome> {
     let output = args.output.clone().unwrap_or_else(|| default_output(&args.dataset));
     let to_standard_output = output == Path::new("-");
-    ensure!(
-        args.force || to_standard_output || !output.exists(),
-        "{}: exists already; overwrite it by --force, or choose another name with --output",
-        output.display()
-    );
+    if !to_standard_output {
+        check_scene_file(args, &output)?;
+    }
     let header = image::header(&args.dataset)?;
     let [width, height] = [header.width, header.height].map(|n| n / args.downscale as usize);
     ensure!(

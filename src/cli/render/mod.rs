@@ -51,7 +51,7 @@ pub struct RenderArgs {
     pub sensor: String,
     /// Render this many frames on a circle around the scene, with a camera like the sensor, and an animated PNG of
     /// them; frames that are there already are kept
-    #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=9999))]
+    #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=turntable::MOST_FRAMES as i64))]
     pub turntable: Option<u32>,
     /// The way of the camera instead of a circle: a JSON list of places with `origin`, `target` and `up`
     #[arg(long, value_name = "FILE", requires = "turntable")]
@@ -182,11 +182,13 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
                 film.name
             ));
         }
+        // Paths that are not UTF-8 are no JSON strings: their lossy text is told.
+        let written: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let event =
-            json!({ "sensor": film.name, "index": film.sensors[0], "spp": spp, "masked": masked, "files": files });
+            json!({ "sensor": film.name, "index": film.sensors[0], "spp": spp, "masked": masked, "files": written });
         progress.event("render", event);
         if args.verbosity.speaks() {
-            files.iter().for_each(|file| print_line(&file.display().to_string()));
+            written.iter().for_each(|file| print_line(file));
         }
     }
     Ok(Outcome::Done)

@@ -101,7 +101,8 @@ pub(super) fn path(file: &Path, count: usize) -> Result<Vec<Affine3A>> {
         )
     })?;
     if places.len() < 2 {
-        bail!("{shown}: has {} places, expected two or more", places.len());
+        let found = ["no place", "one place"][places.len()];
+        bail!("{shown}: has {found}, expected two or more");
     }
     let camera = |i: usize| {
         let at = i as f32 / (count.max(2) - 1) as f32 * (places.len() - 1) as f32;

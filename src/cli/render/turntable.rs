@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{RenderArgs, orbit};
 use crate::cli::Outcome;
@@ -20,6 +20,13 @@ use crate::output::record::write_json;
 use crate::output::run_folder::create;
 use crate::output::streams::print_line;
 use crate::scene::{Scene, Sensor};
+
+/// The largest number of frames that can be asked for.
+pub(super) const MOST_FRAMES: u64 = 9999;
+
+fn frame_name(index: usize) -> String {
+    format!("frame_{index:04}")
+}
 
 /// The folder of the frames, the index of the first frame's sensor, and the sensor that all are copies of.
 pub(super) struct Turntable {
@@ -56,7 +63,7 @@ impl Turntable {
         let first = scene.sensors.len();
         for (i, camera) in cameras.into_iter().enumerate() {
             scene.sensors.push(Sensor {
-                name: format!("frame_{i:04}"),
+                name: frame_name(i),
                 to_world: camera,
                 reference: None,
                 motion: Vec::new(),
@@ -81,8 +88,11 @@ impl Turntable {
         let note = self.folder.join("turntable.json");
         let earlier = std::fs::read(&note)
             .ok()
-            .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
-        let resumes = earlier.is_some_and(|value| value["mark"] == mark.as_str());
+            .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
+            .unwrap_or_default();
+        let resumes = earlier["mark"] == mark.as_str();
+        // Before the note tells of fewer: a process that is killed between the two leaves nothing behind for good.
+        self.remove_beyond(scene.sensors.len() - self.first, &earlier)?;
         write_json(
             &note,
             &json!({ "mark": mark, "frames": scene.sensors.len() - self.first, "fps": args.fps }),
@@ -107,16 +117,37 @@ impl Turntable {
                 let pixels = render_view(device, (self.first + i) as u32, look)?;
                 image::write_png(file, &Picture::of(&sensors[i], pixels).coded())?;
             }
-            progress.advance(i as u32 + 1, &json!({ "frame": i, "file": file }));
+            progress.advance(i as u32 + 1, &json!({ "frame": i, "file": file.display().to_string() }));
         }
         progress.end();
         let animation = self.folder.join("turntable.png");
         atomic::write(&animation, |out| animate(&files, args.fps, out))?;
-        progress.event("turntable", json!({ "file": animation }));
+        progress.event("turntable", json!({ "file": animation.display().to_string() }));
         if args.verbosity.speaks() {
             print_line(&animation.display().to_string());
         }
         Ok(Outcome::Done)
+    }
+
+    /// Removes the frames from `count` on of an earlier, longer turntable in the folder, as far as its note `earlier`
+    /// tells that they are its own.
+    fn remove_beyond(&self, count: usize, earlier: &Value) -> Result<()> {
+        let frames = match (&earlier["mark"], earlier["frames"].as_u64()) {
+            (Value::String(_), Some(frames)) => frames.min(MOST_FRAMES) as usize,
+            _ => return Ok(()),
+        };
+        for i in count..frames {
+            let file = self.folder.join(format!("{}.png", frame_name(i)));
+            match std::fs::remove_file(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| {
+                        format!("{}: is a frame beyond the last and cannot be removed", file.display())
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// A hash of program version, arithmetic, scene, seed, samples, film sizes, camera poses and parameter files.

@@ -416,6 +416,7 @@ impl CheckedViews {
             largest,
             device_worst: device.map(|device| worst_error(device, gradient, largest)),
             passed: !rows.is_empty() && rows.iter().all(Row::passed),
+            advice: None,
             rows,
         }
     }

@@ -118,6 +118,22 @@ pub fn difference(
     (difference, sizes)
 }
 
+/// The sums of the magnitudes of the weighted radiances of paths where nothing is changed, for all weights `seeds`.
+pub fn sizes(objective: &PathObjective, rays: &[u32], seeds: &[u32]) -> Vec<f64> {
+    let casts = rays.iter().map(|&ray| &objective.casts[ray as usize]);
+    let radiances: Vec<_> = casts
+        .map(|cast| (cast, objective.gather(&objective.fields, cast)))
+        .collect();
+    let size = |&seed: &u32| -> f64 {
+        let sizes = radiances.iter().map(|(cast, radiance)| {
+            let weight = objective.weight(seed, cast);
+            dot(weight.each(f64::abs), radiance.each(f64::abs))
+        });
+        sizes.sum()
+    };
+    seeds.iter().map(size).collect()
+}
+
 /// The derivative of a path's radiance.
 struct Slope {
     value: [f64; 3],

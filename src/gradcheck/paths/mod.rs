@@ -106,6 +106,57 @@ fn beside(size: f64, step: f64, options: &Options) -> [f64; 2] {
     ]
 }
 
+/// How many times as much as that of the default step a difference may round without doubt: it still tells derivatives
+/// of zero, to which no tolerance is relative.
+const MARGIN: f64 = 16.0;
+
+/// A step that `--epsilon` asked for beside the default one.
+struct Asked {
+    step: f64,
+    default: f64,
+    /// For each weighting, how far a difference of the default step is off by rounding.
+    usual: Vec<f64>,
+}
+
+impl Asked {
+    /// None if no step was asked for.
+    fn new((objective, c): (&PathObjective, &Checked), default: f64, options: &Options, seeds: &[u32]) -> Option<Self> {
+        let step = options.step?;
+        let mut largest = vec![0.0; seeds.len()];
+        for rays in &c.rays {
+            for (largest, size) in largest.iter_mut().zip(difference::sizes(objective, rays, seeds)) {
+                *largest = f64::max(*largest, size);
+            }
+        }
+        let usual = largest.iter().map(|&size| difference::roundings(size, default)[0]);
+        Some(Self {
+            step,
+            default,
+            usual: usual.collect(),
+        })
+    }
+
+    /// Takes back the verdicts that differences of this step cannot support: their rounding is allowed for, so that they
+    /// agree with any derivative if it is large. `size` is as in [`difference`].
+    fn doubt(&self, report: &mut ParameterReport, (w, size): (usize, f64), adjoint: (&[f64], f64), options: &Options) {
+        let (gradient, loss) = adjoint;
+        let [rounding, _] = difference::roundings(size, self.step);
+        if rounding <= MARGIN * self.usual[w] {
+            return;
+        }
+        let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
+        let (step, default) = (self.step, self.default);
+        report.take_back(rounding, largest, options.tolerance, || {
+            let fault = if step < default { "small" } else { "large" };
+            format!(
+                "the step {step:e} is too {fault} for finite differences of a loss of {loss:.3e}; choose --epsilon between \
+                 {:.1e} and {default:.1e}",
+                default / 10.0
+            )
+        });
+    }
+}
+
 /// Finds the finite differences of all chosen entries and judges the gradients.
 fn judge(
     setup: &Setup,
@@ -116,17 +167,18 @@ fn judge(
     options: &Options,
 ) -> Vec<ParameterReport> {
     let seeds: Vec<u32> = options.weightings.iter().map(|w| w.seed(options.seed)).collect();
-    let differences: Vec<(f64, Vec<_>)> = checked
+    let differences: Vec<(f64, Option<Asked>, Vec<_>)> = checked
         .iter()
         .map(|c| {
             let quantity = setup.params.parameters[c.parameter].quantity;
-            let default = || difference::default_step(&objective, c.parameter, quantity);
-            let step = options.step.unwrap_or_else(default);
+            let default = difference::default_step(&objective, c.parameter, quantity);
+            let asked = Asked::new((&objective, c), default, options, &seeds);
+            let step = options.step.unwrap_or(default);
             let entries = c.entries.iter().zip(&c.rays);
             let differences = entries
                 .map(|(entry, rays)| difference(&mut objective, (c.parameter, entry.flat), rays, step, &seeds))
                 .collect();
-            (step, differences)
+            (step, asked, differences)
         })
         .collect();
     let mut parameters = Vec::new();
@@ -136,17 +188,22 @@ fn judge(
             .enumerate()
             .filter(|(_, c)| !fresh::bends(setup, c.parameter))
         {
-            let (step, differences) = &differences[slot];
+            let (step, asked, differences) = &differences[slot];
             let size = differences.iter().fold(0.0, |m: f64, (_, sizes)| m.max(sizes[w]));
             let entries = c.entries.iter().zip(differences);
-            parameters.push(ParameterReport::judge(
+            let gradient = &adjoints[w].gradient[c.parameter];
+            let mut report = ParameterReport::judge(
                 &setup.params.parameters[c.parameter],
                 (w, weighting),
-                (&adjoints[w].gradient[c.parameter], beside(size, *step, options)),
+                (gradient, beside(size, *step, options)),
                 found.get(w).map(|d| &d.gradients[slot][..]),
                 entries.map(|(entry, (difference, _))| (entry.flat, entry.place, difference)),
                 options,
-            ));
+            );
+            if let Some(asked) = asked {
+                asked.doubt(&mut report, (w, size), (gradient, adjoints[w].loss), options);
+            }
+            parameters.push(report);
         }
     }
     parameters

@@ -2,7 +2,7 @@
 
 use glam::{DMat3, DVec3, Vec3};
 
-use super::{Dataset, Result, View, hull};
+use super::{Dataset, IoError, Result, View, hull};
 
 /// An axis-aligned box in the data set's world, and how it was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +24,9 @@ pub enum Content {
     Place,
 }
 
+/// Widest box. Cameras see as far as the default of `far_clip`, 10⁴, and the near clip distance that a place's cameras get
+/// grows with the box.
+const MAX_WIDTH: f32 = 3e5;
 /// Half size of the box of a place, in distances of the cameras from their focus.
 const PLACE_REACH: f64 = 1.25;
 /// instant-ngp scales a data set by this before it applies `aabb_scale`.
@@ -68,12 +71,22 @@ impl Bounds {
 /// shrunk to the visual hull.
 ///
 /// # Errors
-/// If the images of a cut-out object cannot be read.
+/// If the cameras or points are so far apart that no camera of a scene could see across the box, or the images of a cut-out
+/// object cannot be read.
 pub fn fit(dataset: &Dataset, content: Content) -> Result<Bounds> {
     let bounds = match dataset.points.len() {
         MIN_POINTS.. => from_points(&dataset.points),
         _ => from_cameras(dataset, content),
     };
+    let width = 2.0 * bounds.half().max_element();
+    // False for a width that is no number, too.
+    if !(width <= MAX_WIDTH) {
+        let message = format!(
+            "the box that its cameras or points give would be {width:e} wide, expected {MAX_WIDTH:e} at most; give their \
+             positions in a larger unit"
+        );
+        return Err(IoError::new(&dataset.file, message));
+    }
     match content {
         Content::CutOut => Ok(hull::carve(&dataset.views, &bounds)?.unwrap_or(bounds)),
         Content::Object | Content::Place => Ok(bounds),
@@ -226,6 +239,7 @@ mod tests {
             points: vec![],
             aabb_scale: None,
             notes: vec![],
+            file: "set".into(),
         }
     }
 
@@ -259,6 +273,7 @@ mod tests {
             points: vec![],
             aabb_scale: None,
             notes: vec![],
+            file: "set".into(),
         };
         let bounds = fit(&dataset, Content::Place).expect("no image is read");
         assert!(

@@ -87,6 +87,7 @@ pub(super) fn load(folder: &Path) -> Result<Dataset> {
     };
     let views = records.iter().map(view).collect::<Result<Vec<View>>>()?;
     Ok(Dataset {
+        file: folder.to_owned(),
         views,
         points,
         aabb_scale: None,

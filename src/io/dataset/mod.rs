@@ -46,6 +46,8 @@ pub struct View {
 /// A data set as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
+    /// The transforms file, or the folder of the COLMAP model.
+    pub file: PathBuf,
     /// In the order of the file; those of a COLMAP model by their image's path, since its files have no order.
     pub views: Vec<View>,
     /// Sparse points of a COLMAP model; empty elsewhere.

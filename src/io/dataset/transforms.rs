@@ -55,11 +55,18 @@ pub(super) fn load(path: &Path) -> Result<Dataset> {
         .map(|(i, frame)| reader.view(&format!("frames[{i}]"), frame));
     let views = views.collect::<Checked<Vec<View>>>().map_err(fail)?;
     let aabb_scale = number(top, "", "aabb_scale").map_err(fail)?.map(|s| s as f32);
+    if aabb_scale.is_some_and(f32::is_infinite) {
+        let found = &top["aabb_scale"];
+        return Err(fail(format!(
+            "aabb_scale is {found}, expected a size of the scene such as 16"
+        )));
+    }
     let mut notes = Vec::new();
     if top.contains_key("applied_transform") {
         notes.push("`applied_transform` is already part of the cameras' poses and is left alone".to_owned());
     }
     Ok(Dataset {
+        file: path.to_owned(),
         views,
         points: Vec::new(),
         aabb_scale,

@@ -174,8 +174,9 @@ fn parse(bytes: &[u8]) -> Result<Gltf> {
     if let Some(name) = gltf.extensions_required().find(|name| !known.contains(name)) {
         bail!("cannot be read without the extension `{name}`; export it without that");
     }
-    // `validate` assumes that these accessors exist.
     let root = gltf.as_json();
+    check_version(&root.asset)?;
+    // `validate` assumes that these accessors exist.
     let primitives = root.meshes.iter().flat_map(|mesh| &mesh.primitives);
     let positions = Checked::Valid(Semantic::Positions);
     let mut places = primitives.filter_map(|primitive| primitive.attributes.get(&positions));
@@ -205,8 +206,34 @@ fn parse(bytes: &[u8]) -> Result<Gltf> {
     });
     match first {
         Some(mistake) => bail!("is no glTF 2.0, or is damaged: {mistake}"),
-        None => Ok(gltf),
+        None => check_parents(&root.nodes).map(|()| gltf),
     }
+}
+
+/// Refuses versions of glTF other than 2.0, and those after it unless the file says that 2.0 is enough.
+fn check_version(asset: &json::Asset) -> Result<()> {
+    let is_second = asset.version.split('.').next() == Some("2");
+    let least = asset.min_version.as_ref().filter(|_| is_second);
+    ensure!(
+        is_second && least.is_none_or(|least| least == "2.0"),
+        "is glTF {}, expected 2.0; export it as that version",
+        least.unwrap_or(&asset.version)
+    );
+    Ok(())
+}
+
+/// Refuses nodes with several parents, as glTF does: each of a few dozen nodes that names the next one twice would double the
+/// shapes.
+fn check_parents(nodes: &[json::Node]) -> Result<()> {
+    let mut parents = vec![None; nodes.len()];
+    for (parent, node) in nodes.iter().enumerate() {
+        for child in node.children.iter().flatten().map(|child| child.value()) {
+            if let Some(other) = parents[child].replace(parent) {
+                bail!("node {child} is a child of node {other} and again of node {parent}; give each a copy of it");
+            }
+        }
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

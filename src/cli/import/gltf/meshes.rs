@@ -1,7 +1,5 @@
 //! Meshes of glTF, each primitive a shape.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, ensure};
 use glam::{DAffine3, DVec3, Vec3};
 use gltf::accessor::{DataType, Dimensions};
@@ -19,7 +17,8 @@ const MAX_WRITTEN: usize = 1 << 28;
 /// The written file of a primitive, and the values that all shapes made from it share.
 #[derive(Debug, Clone)]
 pub(super) struct Written {
-    file: PathBuf,
+    /// The file as the scene names it.
+    filename: String,
     is_flat: bool,
     bsdf: serde_json::Value,
     emitter: Option<serde_json::Value>,
@@ -82,7 +81,7 @@ impl Conversion<'_> {
         }
         let mut object = json!({
             "type": "ply",
-            "filename": self.relative(&written.file)?,
+            "filename": written.filename,
             "to_world": matrix(to_world),
             // glTF's primitives without normals are flat shaded.
             "face_normals": written.is_flat,
@@ -130,7 +129,7 @@ impl Conversion<'_> {
             all.reduce(pick).unwrap_or_default().as_dvec3()
         };
         Ok(Written {
-            file,
+            filename: self.relative(&file)?,
             is_flat: shape.normals.is_empty(),
             bsdf,
             emitter: look.emitter,

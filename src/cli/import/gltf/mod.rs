@@ -13,10 +13,11 @@ use anyhow::{Context, Result, ensure};
 use glam::{DAffine3, DMat4, DVec3};
 use serde_json::{Map, Value, json};
 
-use super::ImportArgs;
+use super::{ImportArgs, check_scene_file};
 use crate::cli::Outcome;
-use crate::cli::shared::command_line;
-use crate::io::{atomic, json as pretty};
+use crate::cli::shared::{check_output, command_line, is_same_file};
+use crate::io::atomic::{self, folder_of};
+use crate::io::{json as pretty, read_at_most};
 use crate::output::run_folder::create;
 use crate::scene;
 use crate::tell;
@@ -30,8 +31,11 @@ const MAX_DEPTH: u32 = 8;
 /// Deepest nesting of nodes.
 const MAX_NESTING: usize = 256;
 
-/// Largest number of nodes; a node with several parents counts once for each.
+/// Largest number of nodes; a node that a scene lists several times counts each time.
 const MAX_NODES: usize = 1 << 20;
+
+/// Largest glTF whose text is searched for the names of other files, in bytes.
+const MAX_TEXT_BYTES: u64 = 1 << 28;
 
 /// Writes the scene file, its meshes and its images.
 ///
@@ -43,14 +47,10 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
         output != Path::new("-"),
         "--output -: the meshes and images of a glTF scene are written beside the scene file; name one"
     );
-    ensure!(
-        args.force || !output.exists(),
-        "{}: exists already; overwrite it by --force, or choose another name with --output",
-        output.display()
-    );
     if let Some(parent) = output.parent().filter(|p| !p.as_os_str().is_empty()) {
         create(parent)?;
     }
+    check_scene_file(args, &output)?;
     let folder = companions(&output);
     ensure!(
         args.force || !folder.exists(),
@@ -58,6 +58,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
          another name with --output",
         folder.display()
     );
+    check_companions(&args.dataset, &output, &folder)?;
     let (text, notes) = convert(&args.dataset, &output)?;
     let scene = scene::parse(&text, &output)?;
     atomic::write_bytes(&output, text.as_bytes())?;
@@ -73,6 +74,30 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
         );
     }
     Ok(Outcome::Done)
+}
+
+/// Checks that neither the scene file at `output` nor the files of its `folder` are written over the buffers and images of a
+/// glTF in several files.
+///
+/// # Errors
+/// They could be.
+fn check_companions(path: &Path, output: &Path, folder: &Path) -> Result<()> {
+    // A glTF of one file, or a damaged one, names no others.
+    let text = read_at_most(path, MAX_TEXT_BYTES).unwrap_or_default();
+    let gltf: Value = serde_json::from_slice(&text).unwrap_or_default();
+    let lists = ["buffers", "images"].into_iter().filter_map(|key| gltf[key].as_array());
+    let names = lists.flatten().filter_map(|item| item["uri"].as_str());
+    let names = names.filter(|name| !name.starts_with("data:"));
+    for file in names.map(|name| folder_of(path).join(name.replace("%20", " "))) {
+        check_output(output, &[&file])?;
+        ensure!(
+            !is_same_file(folder, folder_of(&file)),
+            "{}: is read by this command, and lies where the scene's meshes and images would go; choose another name with \
+             --output",
+            file.display()
+        );
+    }
+    Ok(())
 }
 
 /// The text of the scene file at `output`, whose meshes and images are written beside it, and a sentence for each thing
@@ -95,6 +120,7 @@ pub fn convert(path: &Path, output: &Path) -> Result<(String, Vec<String>)> {
         nodes: 0,
         vertices: 0,
         written: HashMap::new(),
+        numbers: HashMap::new(),
         bounds: None,
         shines: false,
         has_camera: false,
@@ -133,6 +159,9 @@ struct Conversion<'a> {
     vertices: usize,
     /// Primitives written, by their mesh's number and their own.
     written: HashMap<(usize, usize), Written>,
+    /// For each name that was wanted, the least number with which it may be free: searching from the start each time would
+    /// take time in proportion to the square of equal names.
+    numbers: HashMap<String, usize>,
     /// Corners of the box around all shapes.
     bounds: Option<[DVec3; 2]>,
     /// Whether there is a light.
@@ -233,7 +262,7 @@ impl Conversion<'_> {
     }
 
     /// A name that is not taken, of letters, digits, `_` and `-`.
-    fn free(&self, wanted: &str) -> String {
+    fn free(&mut self, wanted: &str) -> String {
         let keep = |c: char| {
             if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
                 c
@@ -244,9 +273,17 @@ impl Conversion<'_> {
         let plain: String = wanted.chars().take(100).map(keep).collect();
         let plain = if plain.is_empty() { "object".into() } else { plain };
         let is_taken = |name: &str| self.root.contains_key(name) || matches!(name, "type" | "optimize");
-        let numbered = (2..).map(|i| format!("{plain}_{i}"));
-        let mut names = std::iter::once(plain.clone()).chain(numbered);
-        names.find(|name| !is_taken(name)).unwrap_or_default()
+        if !is_taken(&plain) {
+            return plain;
+        }
+        let number = self.numbers.entry(plain.clone()).or_insert(2);
+        loop {
+            let name = format!("{plain}_{number}");
+            if !is_taken(&name) {
+                return name;
+            }
+            *number += 1;
+        }
     }
 
     /// The path of an existing file as the scene file states it.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::node::{Content, Node, Origin, Reference, Target, free};
+use super::node::{Content, Names, Node, Origin, Reference, Target};
 use super::parameters::Parameters;
 use super::values::{self, Parsed, required};
 use crate::io::relative;
@@ -17,6 +17,14 @@ const MAX_INCLUDES: usize = 15;
 
 /// Largest number of elements in a scene and the files that it includes.
 const MAX_ELEMENTS: usize = 1 << 20;
+
+/// Most files that are included, where each counts as often as it is named, and their bytes. A chain of files that include
+/// the next ten times would otherwise be read without end.
+const MAX_INCLUDED: usize = 4096;
+const MAX_INCLUDED_BYTES: u64 = 256 << 20;
+
+/// Newest major version of XML scenes.
+const NEWEST: u32 = 3;
 
 /// A scene that is being converted.
 #[derive(Debug)]
@@ -35,6 +43,11 @@ pub(super) struct Conversion<'a> {
     /// Objects by their ids.
     ids: HashMap<String, Target>,
     elements: usize,
+    /// Files included so far, and their bytes.
+    included: usize,
+    included_bytes: u64,
+    /// Whether the scene is so large that the rest of it is not read.
+    stopped: bool,
 }
 
 /// The file that an element stands in.
@@ -50,6 +63,8 @@ struct Source {
 struct Members {
     origin: Origin,
     list: Vec<(String, Node)>,
+    /// The names of `list`.
+    names: Names,
     /// Path of the object, with a dot behind it; empty for the scene.
     prefix: String,
 }
@@ -67,6 +82,9 @@ impl<'a> Conversion<'a> {
             folders: Vec::new(),
             ids: HashMap::new(),
             elements: 0,
+            included: 0,
+            included_bytes: 0,
+            stopped: false,
         }
     }
 
@@ -76,6 +94,7 @@ impl<'a> Conversion<'a> {
         let mut members = Members {
             origin,
             list: Vec::new(),
+            names: Names::default(),
             prefix: String::new(),
         };
         self.around.push(path.to_owned());
@@ -93,6 +112,9 @@ impl<'a> Conversion<'a> {
             origin,
             content: Content::Object(members.list),
         };
+        if self.stopped {
+            return scene;
+        }
         let Self {
             ids, mistakes, files, ..
         } = self;
@@ -122,6 +144,11 @@ impl<'a> Conversion<'a> {
         self.mistakes
             .sort_by(|a, b| (file(a), &a.place).cmp(&(file(b), &b.place)));
         self.mistakes
+    }
+
+    /// Whether the scene is so large that the rest of it was not read, by which other mistakes would follow.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped
     }
 
     /// Whether there has been no mistake so far.
@@ -154,13 +181,10 @@ impl<'a> Conversion<'a> {
         self.files.push(path.to_owned());
         match xml::read(path) {
             Ok(root) => {
-                let version = root
-                    .attribute("version")
-                    .map(|text| text.split('.').next().unwrap_or(text).parse::<u32>());
                 let mut source = Source { file, old: false };
-                match version {
-                    Some(Ok(major)) => source.old = major < 2,
-                    _ => self.mistake(source, &root, "lacks its version; write version=\"3.0.0\"".into()),
+                match major_version(&root) {
+                    Ok(major) => source.old = major < 2,
+                    Err(message) => self.mistake(source, &root, message),
                 }
                 Some((root, source))
             }
@@ -195,12 +219,14 @@ impl<'a> Conversion<'a> {
     /// Converts the children of an element.
     fn members(&mut self, parent: &Element, source: Source, members: &mut Members) {
         for child in &parent.children {
+            if self.stopped {
+                return;
+            }
             self.elements += 1;
             if self.elements > MAX_ELEMENTS {
-                if self.elements == MAX_ELEMENTS + 1 {
-                    let message = format!("the scene has more than {MAX_ELEMENTS} elements; join shapes into meshes");
-                    self.lack(source, child, message, members);
-                }
+                self.stopped = true;
+                let message = format!("the scene has more than {MAX_ELEMENTS} elements; join shapes into meshes");
+                self.lack(source, child, message, members);
                 return;
             }
             let mut child = child.clone();
@@ -208,6 +234,7 @@ impl<'a> Conversion<'a> {
                 *value = self.parameters.substitute(value)?;
                 Ok(())
             });
+            self.stopped = self.parameters.is_spent();
             if let Err(message) = substituted.and_then(|()| self.member(&child, source, members)) {
                 self.lack(source, &child, message, members);
             }
@@ -239,7 +266,7 @@ impl<'a> Conversion<'a> {
                 let id = required(child, "id")?.to_owned();
                 let key = child.attribute("name").map(|name| self.name(name, source));
                 let named = key.is_some();
-                let key = key.unwrap_or_else(|| free(&members.list, "ref"));
+                let key = key.unwrap_or_else(|| members.names.free("ref"));
                 self.put(child, source, members, key, Content::Reference(Reference { id, named }))?;
             }
             "bsdf" | "emitter" | "film" | "integrator" | "medium" | "phase" | "rfilter" | "sampler" | "sensor"
@@ -321,8 +348,8 @@ impl<'a> Conversion<'a> {
         let id = element.attribute("id");
         let wanted = match (element.attribute("name"), id) {
             (Some(name), _) => self.name(name, source),
-            (None, Some(id)) if members.prefix.is_empty() => free(&members.list, &plain(id, &element.tag)),
-            _ => free(&members.list, &element.tag),
+            (None, Some(id)) if members.prefix.is_empty() => members.names.free(&plain(id, &element.tag)),
+            _ => members.names.free(&element.tag),
         };
         let path = format!("{}{wanted}", members.prefix);
         if let Some(id) = id {
@@ -345,6 +372,7 @@ impl<'a> Conversion<'a> {
                     content: Content::Value(json!(kind)),
                 },
             )],
+            names: Names::of(["type"]),
             prefix: format!("{path}."),
         };
         self.members(element, source, &mut inner);
@@ -362,7 +390,7 @@ impl<'a> Conversion<'a> {
         key: String,
         content: Content,
     ) -> Parsed<()> {
-        if members.list.iter().any(|(known, _)| *known == key) {
+        if !members.names.take(&key) {
             return Err(format!("`{key}` is given twice; remove one"));
         }
         let origin = Origin {
@@ -399,6 +427,17 @@ impl<'a> Conversion<'a> {
         if self.around.len() == MAX_INCLUDES {
             return Err(format!(
                 "files include one another more than {MAX_INCLUDES} deep; join some"
+            ));
+        }
+        self.included += 1;
+        self.included_bytes += std::fs::metadata(&path).map_or(0, |found| found.len());
+        if self.included > MAX_INCLUDED || self.included_bytes > MAX_INCLUDED_BYTES {
+            self.stopped = true;
+            return Err(format!(
+                "with {}, the scene includes more than {MAX_INCLUDED} files or {} MiB, counted each time they are named; \
+                 include fewer",
+                path.display(),
+                MAX_INCLUDED_BYTES >> 20
             ));
         }
         self.around.push(path);
@@ -460,6 +499,16 @@ impl<'a> Conversion<'a> {
         }
         relative(&path, self.output).map_err(|e| e.to_string())
     }
+}
+
+/// The first number of the version of a file with this root.
+fn major_version(root: &Element) -> Parsed<u32> {
+    let text = root.attribute("version");
+    let text = text.ok_or("lacks its version; write version=\"3.0.0\"")?;
+    let major = text.split('.').next().unwrap_or(text).parse().ok();
+    major
+        .filter(|major| *major <= NEWEST)
+        .ok_or_else(|| format!("has the version {text:?}, expected one up to {NEWEST} such as 3.0.0"))
 }
 
 fn diagnostic(files: &[PathBuf], origin: Origin, message: String) -> Diagnostic {

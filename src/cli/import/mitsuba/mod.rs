@@ -7,12 +7,12 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use serde_json::Value;
 
-use super::ImportArgs;
+use super::{ImportArgs, check_scene_file};
 use crate::cli::Outcome;
-use crate::cli::shared::command_line;
+use crate::cli::shared::{check_output, command_line, parts_of};
 use crate::exchange::mitsuba::turn;
 use crate::io::{atomic, json};
 use crate::output::streams::print_line;
@@ -28,23 +28,26 @@ use convert::Conversion;
 pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
     let to_standard_output = args.output.as_deref() == Some(Path::new("-"));
     let output = args.output.clone().unwrap_or_else(|| default_output(&args.dataset));
-    ensure!(
-        args.force || to_standard_output || !output.exists(),
-        "{}: exists already; overwrite it by --force, or choose another name with --output",
-        output.display()
-    );
+    if !to_standard_output {
+        check_scene_file(args, &output)?;
+    }
     let (text, scene) = convert(&args.dataset, &output, &args.define)?;
     if to_standard_output {
         print_line(text.trim_end());
         return Ok(Outcome::Done);
     }
+    check_output(&output, &parts_of(&scene))?;
     atomic::write_bytes(&output, text.as_bytes())?;
     if !args.quiet {
         let shown = output.display().to_string();
         let next = command_line(["prbopt", "render", &shown]);
+        let lack = match scene.sensors.is_empty() {
+            true => "it has no sensor, without which nothing is rendered: add one and ",
+            false => "",
+        };
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         tell!(
-            "wrote {shown}: {}, {}; render it with: {next}",
+            "wrote {shown}: {}, {}; {lack}render it with: {next}",
             count(scene.sensors.len(), "view"),
             count(scene.world.placed().count(), "shape"),
         );
@@ -60,6 +63,9 @@ pub(super) fn run(args: &ImportArgs) -> Result<Outcome> {
 pub fn convert(path: &Path, output: &Path, defines: &[(String, String)]) -> Result<(String, Scene)> {
     let mut conversion = Conversion::new(output, defines);
     let node = conversion.scene(path);
+    if conversion.is_stopped() {
+        return Err(Diagnostics::of(conversion.into_mistakes()).into());
+    }
     // Parses a text with one member a line, so that the line of a mistake gives its place in the XML.
     let (lines, origins) = node.lines();
     match scene::parse(&lines, output) {

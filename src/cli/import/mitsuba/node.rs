@@ -1,5 +1,7 @@
 //! The scene dictionary as it is built from XML: every value has the origin of its element.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 /// Where a value was written: a file, and line and column in it.
@@ -40,12 +42,41 @@ pub(super) struct Target {
     pub tag: String,
 }
 
-/// `wanted`, or if a member is called that `wanted_2`, `wanted_3` and so on.
-pub(super) fn free(members: &[(String, Node)], wanted: &str) -> String {
-    let is_taken = |key: &str| members.iter().any(|(known, _)| known == key);
-    let numbered = (2..).map(|i| format!("{wanted}_{i}"));
-    let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
-    names.find(|key| !is_taken(key)).unwrap_or_default()
+/// The names of an object's members.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    taken: HashSet<String>,
+    /// The least number of a name that may be free, which spares a search through all members for each.
+    numbers: HashMap<String, usize>,
+}
+
+impl Names {
+    pub(super) fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+        Self {
+            taken: names.into_iter().map(str::to_owned).collect(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// Takes a name; false if it was taken.
+    pub(super) fn take(&mut self, name: &str) -> bool {
+        self.taken.insert(name.to_owned())
+    }
+
+    /// `wanted`, or if a member is called that `wanted_2`, `wanted_3` and so on.
+    pub(super) fn free(&mut self, wanted: &str) -> String {
+        if !self.taken.contains(wanted) {
+            return wanted.to_owned();
+        }
+        let number = self.numbers.entry(wanted.to_owned()).or_insert(2);
+        loop {
+            let name = format!("{wanted}_{number}");
+            if !self.taken.contains(&name) {
+                return name;
+            }
+            *number += 1;
+        }
+    }
 }
 
 impl Node {
@@ -90,6 +121,7 @@ impl Node {
         let Content::Object(members) = &mut self.content else {
             return;
         };
+        let mut names = Names::of(members.iter().map(|(key, _)| key.as_str()));
         for at in 0..members.len() {
             let origin = members[at].1.origin;
             let Content::Reference(reference) = &mut members[at].1.content else {
@@ -102,7 +134,8 @@ impl Node {
             };
             reference.id = target.path;
             if !reference.named {
-                members[at].0 = free(members, &target.tag);
+                members[at].0 = names.free(&target.tag);
+                names.take(&members[at].0);
             }
         }
     }
