@@ -79,8 +79,7 @@ pub fn fit(dataset: &Dataset, content: Content) -> Result<Bounds> {
         _ => from_cameras(dataset, content),
     };
     let width = 2.0 * bounds.half().max_element();
-    // False for a width that is no number, too.
-    if !(width <= MAX_WIDTH) {
+    if width.is_nan() || width > MAX_WIDTH {
         let message = format!(
             "the box that its cameras or points give would be {width:e} wide, expected {MAX_WIDTH:e} at most; give their \
              positions in a larger unit"
