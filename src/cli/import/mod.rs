@@ -4,6 +4,7 @@
 mod coverage;
 pub mod gltf;
 pub mod mitsuba;
+mod numbers;
 mod picture;
 mod recipe;
 

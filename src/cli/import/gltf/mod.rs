@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 use glam::{DAffine3, DMat4, DVec3};
 use serde_json::{Map, Value, json};
 
+use super::numbers::Numbers;
 use super::{ImportArgs, check_scene_file};
 use crate::cli::Outcome;
 use crate::cli::shared::{check_output, command_line, is_same_file};
@@ -120,7 +121,7 @@ pub fn convert(path: &Path, output: &Path) -> Result<(String, Vec<String>)> {
         nodes: 0,
         vertices: 0,
         written: HashMap::new(),
-        numbers: HashMap::new(),
+        numbers: Numbers::default(),
         bounds: None,
         shines: false,
         has_camera: false,
@@ -159,9 +160,7 @@ struct Conversion<'a> {
     vertices: usize,
     /// Primitives written, by their mesh's number and their own.
     written: HashMap<(usize, usize), Written>,
-    /// For each name that was wanted, the least number with which it may be free: searching from the start each time would
-    /// take time in proportion to the square of equal names.
-    numbers: HashMap<String, usize>,
+    numbers: Numbers,
     /// Corners of the box around all shapes.
     bounds: Option<[DVec3; 2]>,
     /// Whether there is a light.
@@ -273,17 +272,7 @@ impl Conversion<'_> {
         let plain: String = wanted.chars().take(100).map(keep).collect();
         let plain = if plain.is_empty() { "object".into() } else { plain };
         let is_taken = |name: &str| self.root.contains_key(name) || matches!(name, "type" | "optimize");
-        if !is_taken(&plain) {
-            return plain;
-        }
-        let number = self.numbers.entry(plain.clone()).or_insert(2);
-        loop {
-            let name = format!("{plain}_{number}");
-            if !is_taken(&name) {
-                return name;
-            }
-            *number += 1;
-        }
+        self.numbers.free(&plain, is_taken)
     }
 
     /// The path of an existing file as the scene file states it.

@@ -1,8 +1,10 @@
 //! The scene dictionary as it is built from XML: every value has the origin of its element.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
+
+use crate::cli::import::numbers::Numbers;
 
 /// Where a value was written: a file, and line and column in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,15 +48,14 @@ pub(super) struct Target {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     taken: HashSet<String>,
-    /// The least number of a name that may be free, which spares a search through all members for each.
-    numbers: HashMap<String, usize>,
+    numbers: Numbers,
 }
 
 impl Names {
     pub(super) fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
         Self {
             taken: names.into_iter().map(str::to_owned).collect(),
-            numbers: HashMap::new(),
+            numbers: Numbers::default(),
         }
     }
 
@@ -65,17 +66,7 @@ impl Names {
 
     /// `wanted`, or if a member is called that `wanted_2`, `wanted_3` and so on.
     pub(super) fn free(&mut self, wanted: &str) -> String {
-        if !self.taken.contains(wanted) {
-            return wanted.to_owned();
-        }
-        let number = self.numbers.entry(wanted.to_owned()).or_insert(2);
-        loop {
-            let name = format!("{wanted}_{number}");
-            if !self.taken.contains(&name) {
-                return name;
-            }
-            *number += 1;
-        }
+        self.numbers.free(wanted, |name| self.taken.contains(name))
     }
 }
 
