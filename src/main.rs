@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use prbopt::cli::{self, Cli};
+use prbopt::cli::{self, Cli, Outcome};
 use prbopt::output::streams;
 use prbopt::tell;
 
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         tell!("error: {sentence}");
         ExitCode::from(2)
     };
-    let ended = cli::run(Cli::from_command_line());
+    let ended = Cli::from_command_line().map_or(Ok(Outcome::Done), cli::run);
     let lost = streams::finish();
     match (ended, lost) {
         (Err(error), _) => failed(&cli::sentence(&error)),

@@ -469,6 +469,7 @@ fn constants_agree() {
         ("TEXTURE_CONSTANT", layout::texture::CONSTANT),
         ("TEXTURE_CHECKERBOARD", layout::texture::CHECKERBOARD),
         ("TEXTURE_BITMAP", layout::texture::BITMAP),
+        ("TEXTURE_SQUARES", layout::texture::SQUARES),
         ("GRADIENT_FREE_FLIGHT", layout::gradient::FREE_FLIGHT),
         ("GRADIENT_DRT", layout::gradient::DRT),
         ("GRADIENT_PAIRED", layout::gradient::PAIRED),

@@ -8,7 +8,7 @@ use prbopt::gradcheck::Options;
 use prbopt::gradcheck::paths::objective::{CastPath, PathObjective};
 use prbopt::params::ParamSet;
 use prbopt::resident::layout::medium::SEALED;
-use prbopt::resident::layout::{MediumRecord, TextureRecord, VolumeRecord, gradient, leaf};
+use prbopt::resident::layout::{MediumRecord, TextureRecord, VolumeRecord, gradient, leaf, slots_of};
 use prbopt::transport::lookup::grid::Stencil;
 use prbopt::transport::lookup::volume::volume_adjoint;
 use prbopt::transport::mode::PRIMAL;
@@ -484,7 +484,10 @@ fn vertices_together_are_vertices_alone() {
             // The map's texels go to a slot of their own here.
             of_lights.chain([scene.background, u32::MAX]).collect()
         };
-        let textures = |scene: &SceneView| scene.textures.iter().flat_map(|texture| texture.slots()).collect();
+        let textures = |scene: &SceneView| {
+            let all = 0..scene.textures.len() as u32;
+            all.flat_map(|texture| slots_of(scene.textures, texture)).collect()
+        };
         let all = |scene: &SceneView| [lights(scene), textures(scene)].concat();
         let indices = |scene: &SceneView| {
             let conductors = scene.leaves.iter().filter(|leaf| leaf.kind == leaf::ROUGH_CONDUCTOR);

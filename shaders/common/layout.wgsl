@@ -353,6 +353,7 @@ const TEXTURE_BITMAP: u32 = 2u;
 const TEXTURE_VERTICES: u32 = 3u;
 const TEXTURE_FACES: u32 = 4u;
 const TEXTURE_VOLUME: u32 = 5u;
+const TEXTURE_SQUARES: u32 = 6u;
 
 const GRADIENT_FREE_FLIGHT: u32 = 0u;
 const GRADIENT_DRT: u32 = 1u;
@@ -522,12 +523,12 @@ struct EmissiveTriangle {
     padding_uv: vec2u,
 }
 
-// A texture: one value, a checkerboard of two, an image, values of a mesh's vertices or faces, or a volume.
+// A texture: one value, a checkerboard of two values or textures, an image, values of a mesh's vertices or faces, or a volume.
 struct Texture {
     to_uv: array<vec4f, 2>,
     kind: u32,
     // Parameter that holds its values. `other_slot`: of a checkerboard the parameter of the other squares, of a volume the
-    // index of its record.
+    // index of its record. Of a checkerboard of textures both are their indices.
     slot: u32,
     other_slot: u32,
     channels: u32,

@@ -181,7 +181,7 @@ impl Figures {
             .max_abs_error
             .filter(|max| self.max_abs.is_nan() || self.max_abs > *max)
         {
-            failed.push(format!("the largest difference of {:e} is above {max:e}", self.max_abs));
+            failed.push(format!("the largest difference of {:e} is above {max}", self.max_abs));
         }
         failed
     }

@@ -1,6 +1,5 @@
 //! `--log`: prints log messages of the program and its libraries to standard error.
 
-use super::printable::printable;
 use crate::tell;
 use clap::ValueEnum;
 use log::{LevelFilter, Log, Metadata, Record};
@@ -27,8 +26,7 @@ impl Log for ToStandardError {
 
     fn log(&self, record: &Record<'_>) {
         let level = record.level().as_str().to_lowercase();
-        let message = printable(&record.args().to_string());
-        tell!("{level}: {}: {message}", record.target());
+        tell!("{level}: {}: {}", record.target(), record.args());
     }
 
     fn flush(&self) {}

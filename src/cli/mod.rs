@@ -14,7 +14,6 @@ mod log;
 pub mod manual;
 pub mod mill;
 pub mod optimize;
-mod printable;
 pub mod render;
 pub mod report;
 pub mod schema;
@@ -26,8 +25,9 @@ use anyhow::{anyhow, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::log::Level;
-use self::printable::printable;
 use crate::cluster::{Cluster, Membership};
+use crate::output::printable::printable;
+use crate::output::streams;
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -133,8 +133,9 @@ pub fn sentence(error: &anyhow::Error) -> String {
 }
 
 impl Cli {
-    /// Parses the command line; exits with a message where it is wrong, or help was asked for.
-    pub fn from_command_line() -> Self {
+    /// Parses the command line; exits with a message where it is wrong. None if help or the version was asked for, and
+    /// printed.
+    pub fn from_command_line() -> Option<Self> {
         // Accepts negative numbers as values, so that the error is a value out of range rather than an unknown option.
         let numbers = |arg: clap::Arg| match arg.get_action().takes_values() && !arg.is_positional() {
             true => arg.allow_negative_numbers(true),
@@ -142,8 +143,14 @@ impl Cli {
         };
         let mut command = Self::command().mut_subcommands(|command| command.mut_args(numbers));
         let matches = command.try_get_matches_from_mut(std::env::args_os());
-        let matches = matches.unwrap_or_else(|error| usage::explained(error, &command).exit());
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        match matches.and_then(|matches| Self::from_arg_matches(&matches)) {
+            Ok(parsed) => Some(parsed),
+            Err(error) if error.use_stderr() => usage::explained(error, &command).exit(),
+            Err(asked) => {
+                streams::keep(asked.print());
+                None
+            }
+        }
     }
 }
 

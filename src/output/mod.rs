@@ -9,6 +9,7 @@ mod lock;
 pub mod memory;
 pub mod metrics;
 pub mod parameters;
+pub mod printable;
 pub mod processor;
 pub mod progress;
 pub mod record;

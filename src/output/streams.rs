@@ -5,6 +5,8 @@ use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::sync::Mutex;
 
+use super::printable::printable;
+
 /// The first error of writing data to standard output; a closed pipe is not one.
 static LOST: Mutex<Option<String>> = Mutex::new(None);
 
@@ -18,9 +20,10 @@ pub fn print_bytes(bytes: &[u8]) {
     keep(io::stdout().lock().write_all(bytes));
 }
 
-/// Prints a line for people to standard error, for [`tell!`](crate::tell). Errors of writing are ignored.
+/// Prints a line for people to standard error, for [`tell!`](crate::tell): names in it are made fit for a terminal. Errors of
+/// writing are ignored.
 pub fn say(text: Arguments) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable(&text.to_string()));
 }
 
 /// Prints a line for people to standard error, formatted as by `eprintln!`.
@@ -35,7 +38,8 @@ pub fn finish() -> Option<String> {
     LOST.lock().ok()?.take()
 }
 
-fn keep(written: io::Result<()>) {
+/// Remembers the error of what was `written` to standard output, for [`finish`].
+pub fn keep(written: io::Result<()>) {
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
         && let Ok(mut lost) = LOST.lock()

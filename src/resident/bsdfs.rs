@@ -4,7 +4,7 @@ use bytemuck::Zeroable;
 use glam::{Affine2, Vec2};
 
 use super::layout::{
-    self, BsdfRecord, FactorRecord, LeafRecord, NONE, TextureRecord, VolumeRecord, bsdf as flag, leaf,
+    self, BsdfRecord, FactorRecord, LeafRecord, NONE, TextureRecord, VolumeRecord, bsdf as flag, leaf, slots_of,
 };
 use super::paths::{volume_record, wrap_code};
 use super::slot;
@@ -103,8 +103,10 @@ impl Bsdfs {
     }
 
     fn is_tuned(&self, texture: u32, params: &ParamSet) -> bool {
-        let mut slots = self.textures[texture as usize].slots();
-        slots.any(|slot| params.parameters[slot as usize].tuning.is_some())
+        let slots = slots_of(&self.textures, texture);
+        slots
+            .iter()
+            .any(|&slot| params.parameters[slot as usize].tuning.is_some())
     }
 
     /// Adds the leaves of a side; returns the index of the first and their number.
@@ -177,9 +179,11 @@ impl Bsdfs {
     fn leaf(&mut self, material: &Material, params: &ParamSet) -> LeafRecord {
         let mut record = blank();
         record.kind = kind(material.model);
+        let inputs = &material.inputs;
+        let textures: Vec<TextureRecord> = inputs.iter().map(|input| self.record(&input.texture, params)).collect();
         record.first_texture = self.textures.len() as u32;
-        for input in &material.inputs {
-            let texture = self.texture(&input.texture, params);
+        for (input, texture) in inputs.iter().zip(textures) {
+            let texture = self.keep(texture);
             record.flags |= if self.is_tuned(texture, params) {
                 leaf::VARIES
             } else {
@@ -246,6 +250,32 @@ impl Bsdfs {
 
     /// Adds a texture and returns its index.
     pub(super) fn texture(&mut self, texture: &Texture, params: &ParamSet) -> u32 {
+        let record = self.record(texture, params);
+        self.keep(record)
+    }
+
+    fn keep(&mut self, record: TextureRecord) -> u32 {
+        self.textures.push(record);
+        self.textures.len() as u32 - 1
+    }
+
+    /// The record of a checkerboard of textures, which are added.
+    fn squares(&mut self, textures: &[Texture; 2], to_uv: &Affine2, params: &ParamSet) -> TextureRecord {
+        let [first, second] = [0, 1].each(|i| self.texture(&textures[i], params));
+        let channels = self.textures[first as usize].channels;
+        let [slot, other_slot] = Texture::in_order([first, second], channels as usize);
+        TextureRecord {
+            kind: layout::texture::SQUARES,
+            slot,
+            other_slot,
+            channels,
+            to_uv: uv_rows(to_uv),
+            ..TextureRecord::zeroed()
+        }
+    }
+
+    /// The record of a texture. Others that it shows are added; itself is not.
+    fn record(&mut self, texture: &Texture, params: &ParamSet) -> TextureRecord {
         let mut record = TextureRecord::zeroed();
         let place = |array: &Array| slot(params, array) as u32;
         let (array, to_uv) = match texture {
@@ -256,6 +286,7 @@ impl Bsdfs {
                 record.other_slot = place(other);
                 (agreeing, to_uv)
             }
+            Texture::Squares { textures, to_uv, .. } => return self.squares(textures, to_uv, params),
             Texture::Bitmap(map) => {
                 record.kind = layout::texture::BITMAP;
                 record.filter = match map.nearest {
@@ -282,8 +313,7 @@ impl Bsdfs {
         record.slot = place(array);
         record.channels = array.shape.channels as u32;
         record.to_uv = uv_rows(to_uv);
-        self.textures.push(record);
-        self.textures.len() as u32 - 1
+        record
     }
 }
 

@@ -62,7 +62,9 @@ impl Lamp {
                     to_uv: *to_uv,
                 }
             }
-            Texture::Attribute(_) | Texture::Volume { .. } => unreachable!("a rectangle's emitter has none"),
+            Texture::Squares { .. } | Texture::Attribute(_) | Texture::Volume { .. } => {
+                unreachable!("a rectangle's emitter has none")
+            }
         }
     }
 

@@ -574,9 +574,11 @@ pub mod texture {
     pub const FACES: u32 = 4;
     /// A volume at the surface's points.
     pub const VOLUME: u32 = 5;
+    /// A checkerboard whose squares show other textures.
+    pub const SQUARES: u32 = 6;
 }
 
-/// A texture: one value, two that alternate, an image, values of a mesh's vertices or faces, or a volume.
+/// A texture: one value, two values or textures that alternate, an image, values of a mesh's vertices or faces, or a volume.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 pub struct TextureRecord {
@@ -584,7 +586,7 @@ pub struct TextureRecord {
     pub to_uv: [[f32; 4]; 2],
     pub kind: u32,
     /// Parameter that holds its values. `other_slot` is the parameter of a checkerboard's other squares, or the index of a
-    /// volume's record.
+    /// volume's record. Of [`texture::SQUARES`] both are indices of textures.
     pub slot: u32,
     pub other_slot: u32,
     /// Channels of a value: one or three.
@@ -596,11 +598,16 @@ pub struct TextureRecord {
     pub wrap: u32,
 }
 
-impl TextureRecord {
-    /// The parameters that it shows.
-    pub fn slots(&self) -> impl Iterator<Item = u32> {
-        let other = (self.kind == texture::CHECKERBOARD).then_some(self.other_slot);
-        [self.slot].into_iter().chain(other)
+/// The parameters that a texture shows.
+pub fn slots_of(textures: &[TextureRecord], texture: u32) -> Vec<u32> {
+    let record = &textures[texture as usize];
+    match record.kind {
+        texture::SQUARES => [record.slot, record.other_slot]
+            .into_iter()
+            .flat_map(|square| slots_of(textures, square))
+            .collect(),
+        texture::CHECKERBOARD => vec![record.slot, record.other_slot],
+        _ => vec![record.slot],
     }
 }
 

@@ -191,6 +191,11 @@ macro_rules! visitors {
                         all.push(Visited::new(color, quantity));
                     }
                 }
+                Texture::Squares { textures, .. } => {
+                    for texture in & $($mutable)? **textures {
+                        $texture(texture, quantity, all);
+                    }
+                }
                 Texture::Bitmap(map) => all.push(Visited::new(& $($mutable)? map.data, quantity)),
                 Texture::Attribute(map) => all.push(Visited::new(& $($mutable)? map.values, quantity)),
                 Texture::Volume { volume, .. } => all.push($lookup(volume, quantity)),

@@ -131,7 +131,9 @@ fn of_bsdf<'a>(bsdf: &'a mut Bsdf, maps: &mut Vec<&'a mut AttributeMap>) {
 }
 
 fn of_texture<'a>(texture: &'a mut Texture, maps: &mut Vec<&'a mut AttributeMap>) {
-    if let Texture::Attribute(map) = texture {
-        maps.push(map);
+    match texture {
+        Texture::Attribute(map) => maps.push(map),
+        Texture::Squares { textures, .. } => textures.iter_mut().for_each(|texture| of_texture(texture, maps)),
+        Texture::Constant(_) | Texture::Checkerboard { .. } | Texture::Bitmap(_) | Texture::Volume { .. } => {}
     }
 }

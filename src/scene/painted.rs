@@ -17,6 +17,7 @@ impl Surface {
 fn add<'a>(texture: &'a Texture, found: &mut Vec<&'a TextureMap>) {
     match texture {
         Texture::Bitmap(map) => found.push(map),
+        Texture::Squares { textures, .. } => textures.iter().for_each(|texture| add(texture, found)),
         Texture::Constant(_) | Texture::Checkerboard { .. } | Texture::Attribute(_) | Texture::Volume { .. } => {}
     }
 }

@@ -137,7 +137,7 @@ fn displacement(object: &mut Object<'_>) -> Option<Displacement> {
     let height = texture::read_scalar(&value, Quantity::Displacement)?;
     let kind = match height {
         Texture::Constant(_) | Texture::Bitmap(_) => return Some(Displacement { height, scale }),
-        Texture::Checkerboard { .. } => "checkerboard",
+        Texture::Checkerboard { .. } | Texture::Squares { .. } => "checkerboard",
         Texture::Attribute(_) => "mesh_attribute",
         Texture::Volume { .. } => "volume",
     };

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use glam::Affine2;
+
 use crate::params::{Kind, Shape};
 
 use super::color::{self, Sense};
@@ -40,7 +42,7 @@ fn read_channels(value: &Value<'_>, quantity: Quantity, channels: usize) -> Opti
         "bitmap" => bitmap(&mut object, wanted).map(Texture::Bitmap),
         "mesh_attribute" => mesh_attribute(&mut object, channels),
         "volume" => solid(&mut object, wanted),
-        _ => Some(checkerboard(&mut object, wanted)),
+        _ => checkerboard(&mut object, wanted),
     };
     object.finish();
     texture
@@ -61,21 +63,73 @@ fn repeated(path: &str, values: &[f32], wanted: Wanted) -> Array {
     lookup::value(path.to_string(), values.collect())
 }
 
-fn checkerboard(object: &mut Object<'_>, wanted: Wanted) -> Texture {
+fn checkerboard(object: &mut Object<'_>, wanted: Wanted) -> Option<Texture> {
+    let given = ["color0", "color1"].map(|key| (key, object.get(key)));
+    let to_uv = uv::read(object, "to_uv");
+    let is_texture = |value: &Value<'_>| {
+        value
+            .resolve()
+            .is_some_and(|value| !volume::stands_for_constant(&value))
+    };
+    if given.iter().any(|(_, value)| value.as_ref().is_some_and(is_texture)) {
+        return squares(object, given, to_uv, wanted);
+    }
     // As in Mitsuba, a spectrum in a texture counts as a reflectance, even where the texture is the radiance of an emitter.
     let sense = match Sense::of(wanted.quantity) {
         Sense::Light => Sense::Share,
         other => other,
     };
-    let mut color = |key: &'static str, default: f32| {
-        let given = object
-            .get(key)
+    let color = |(key, value): &(&str, Option<Value<'_>>), default: f32| {
+        let given = value
+            .as_ref()
             .and_then(|value| constant(&value.resolve()?, wanted, sense));
         given.unwrap_or_else(|| repeated(&format!("{}.{key}", object.value.path), &[default], wanted))
     };
-    let colors = Box::new([color("color0", CHECKERBOARD[0]), color("color1", CHECKERBOARD[1])]);
-    let to_uv = uv::read(object, "to_uv");
-    Texture::Checkerboard { colors, to_uv }
+    let colors = Box::new([color(&given[0], CHECKERBOARD[0]), color(&given[1], CHECKERBOARD[1])]);
+    Some(Texture::Checkerboard { colors, to_uv })
+}
+
+/// A checkerboard whose squares show textures, of which one at least is more than a colour or a number.
+fn squares(
+    object: &Object<'_>,
+    given: [(&str, Option<Value<'_>>); 2],
+    to_uv: Affine2,
+    wanted: Wanted,
+) -> Option<Texture> {
+    use Quantity::{Displacement, Elevation, Height, Light, Normal};
+    if let Displacement | Elevation | Height | Light | Normal = wanted.quantity {
+        object.error(
+            "a `checkerboard` of textures, which a `bsdf` takes for its reflectances and other factors alone",
+            "give `color0` and `color1` as colours or numbers, or make one `bitmap` of both",
+        );
+        return None;
+    }
+    let channels = wanted.channels.told_by(1);
+    let read = |(key, value): (&str, Option<Value<'_>>), default: f32| match value {
+        Some(value) => read_channels(&value, wanted.quantity, channels),
+        None => {
+            let path = format!("{}.{key}", object.value.path);
+            Some(Texture::Constant(repeated(&path, &[default], wanted)))
+        }
+    };
+    let [first, second] = given;
+    let [first, second] = [read(first, CHECKERBOARD[0]), read(second, CHECKERBOARD[1])];
+    let textures = Box::new([first?, second?]);
+    if textures
+        .iter()
+        .any(|texture| matches!(texture, Texture::Squares { .. }))
+    {
+        object.error(
+            "a `checkerboard` of checkerboards of textures",
+            "its squares show colours, numbers, a `bitmap`, a `mesh_attribute`, a `volume` or a `checkerboard` of colours",
+        );
+        return None;
+    }
+    Some(Texture::Squares {
+        path: object.value.path.clone(),
+        textures,
+        to_uv,
+    })
 }
 
 /// The attribute of a mesh; `attributes::bind` replaces the placeholder values by those of the shape's mesh.
@@ -253,6 +307,11 @@ pub(super) fn rename(texture: &mut Texture, from: &str, to: &str) {
         Texture::Constant(array) => vec![array],
         Texture::Checkerboard { colors, .. } => colors.iter_mut().collect(),
         Texture::Bitmap(map) => vec![&mut map.data],
+        Texture::Squares { path, textures, .. } => {
+            move_below(path, from, to);
+            textures.iter_mut().for_each(|texture| rename(texture, from, to));
+            vec![]
+        }
         Texture::Attribute(map) => {
             move_below(&mut map.path, from, to);
             vec![]

@@ -169,7 +169,10 @@ fn of_bsdf(bsdf: &Bsdf) -> bool {
 }
 
 fn is_image(texture: &Texture) -> bool {
-    matches!(texture, Texture::Bitmap(_) | Texture::Checkerboard { .. })
+    matches!(
+        texture,
+        Texture::Bitmap(_) | Texture::Checkerboard { .. } | Texture::Squares { .. }
+    )
 }
 
 /// Photographs that are composited on another colour than the scene's background: the medium would learn the difference.

@@ -340,6 +340,12 @@ pub enum Texture {
         colors: Box<[Array; 2]>,
         to_uv: Affine2,
     },
+    /// A checkerboard whose squares show textures, in the order of [`Self::squares`]; `path` is the checkerboard's.
+    Squares {
+        path: String,
+        textures: Box<[Texture; 2]>,
+        to_uv: Affine2,
+    },
     Bitmap(TextureMap),
     Attribute(AttributeMap),
     /// A volume, looked up at the surface's points in the world; `path` is the texture's.
@@ -354,7 +360,11 @@ impl Texture {
     pub fn picture_size(&self) -> [usize; 2] {
         match self {
             Self::Bitmap(map) => [map.data.shape.size[0], map.data.shape.size[1]],
-            Self::Constant(_) | Self::Checkerboard { .. } | Self::Attribute(_) | Self::Volume { .. } => [1, 1],
+            Self::Constant(_)
+            | Self::Checkerboard { .. }
+            | Self::Squares { .. }
+            | Self::Attribute(_)
+            | Self::Volume { .. } => [1, 1],
         }
     }
 
@@ -363,7 +373,12 @@ impl Texture {
     /// everything here.
     pub fn squares(colors: &[Array; 2]) -> [&Array; 2] {
         let [first, second] = colors;
-        match first.shape.channels {
+        Self::in_order([first, second], first.shape.channels)
+    }
+
+    /// As [`Self::squares`], of whatever is shown, in values of so many channels.
+    pub fn in_order<T>([first, second]: [T; 2], channels: usize) -> [T; 2] {
+        match channels {
             1 => [second, first],
             _ => [first, second],
         }
@@ -379,6 +394,7 @@ impl Texture {
         let arrays: Vec<&Array> = match self {
             Self::Constant(array) => vec![array],
             Self::Checkerboard { colors, .. } => colors.iter().collect(),
+            Self::Squares { textures, .. } => return textures.iter().find_map(Self::tuned),
             Self::Bitmap(map) => vec![&map.data],
             Self::Attribute(map) => vec![&map.values],
             Self::Volume { volume, .. } => vec![&volume.array],
@@ -393,6 +409,7 @@ impl Texture {
             Self::Constant(value) => {
                 value.tuning.is_none() && matches!(&value.source, Source::Fill(all) if all.iter().all(|x| *x == number))
             }
+            Self::Squares { textures, .. } => textures.iter().all(|texture| texture.is_always(number)),
             Self::Checkerboard { .. } | Self::Bitmap(_) | Self::Attribute(_) | Self::Volume { .. } => false,
         }
     }

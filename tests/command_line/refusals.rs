@@ -130,14 +130,12 @@ fn a_full_disk_behind_the_streams_ends_no_command() {
     assert!(place.path("run/final").is_dir());
     let status = place.command(&["render", "none.json"]).stderr(full()).status();
     assert_eq!(status.expect("the program starts").code(), Some(2));
-    let output = place
-        .command(&["schema"])
-        .stdout(full())
-        .stderr(Stdio::piped())
-        .output();
-    let output = output.expect("the program starts");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output could not be written"));
+    for arguments in [&["schema"][..], &["--help"], &["render", "--help"], &["--version"]] {
+        let output = place.command(arguments).stdout(full()).stderr(Stdio::piped()).output();
+        let output = output.expect("the program starts");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("standard output could not be written"));
+    }
 }
 
 /// An endless stream is read up to the largest size of a file of its kind, and refused.

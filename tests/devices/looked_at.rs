@@ -1,5 +1,5 @@
-//! Pictures of views whose filter spreads samples over pixels, of textures that are attributes of a mesh or volumes, under a
-//! scaled environment map: the same pictures and the same derivatives on both devices.
+//! Pictures of views whose filter spreads samples over pixels, of textures that are attributes of a mesh, volumes or checkerboards of
+//! textures, under a scaled environment map: the same pictures and the same derivatives on both devices.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use prbopt::transport::rays::pixel::PixelTable;
 use super::gpu;
 use super::worlds::{Outcome, compare, gradients, image};
 
-/// A painted sheet, a ball with a volume as texture and a painted lamp under a map, seen through this filter.
+/// A painted sheet, a ball with a volume as texture, a board of textures and a painted lamp under a map, seen through this filter.
 fn text(filter: &str, border: bool) -> String {
     let sheet = r#""type": "ply", "filename": "tests/data/meshes/sheet.ply""#;
     let attribute =
@@ -26,6 +26,9 @@ fn text(filter: &str, border: bool) -> String {
             "tile": {{{sheet}, "to_world": [{{"scale": 0.5}}, {{"translate": [0.4, 0.3, 0.6]}}], "bsdf": {{"type": "diffuse", "reflectance": {}}}}},
             "ball": {{"type": "sphere", "radius": 0.5, "center": [-0.5, -0.3, 0.5], "bsdf": {{"type": "diffuse", "reflectance": {{"type": "volume",
                 "volume": {{"type": "gridvolume", "resolution": [3, 4, 2], "value": [0.8, 0.5, 0.3], "to_world": [{{"translate": [-0.5, -0.5, -0.5]}}, {{"scale": 2}}]}}}}}}}},
+            "board": {{"type": "rectangle", "to_world": [{{"scale": 0.5}}, {{"translate": [0.6, -0.5, 0.7]}}], "bsdf": {{"type": "diffuse", "reflectance": {{
+                "type": "checkerboard", "color0": {{"type": "bitmap", "data": {{"resolution": [3, 2], "value": 0.5}}, "to_uv": [{{"scale": [2, 1, 1]}}]}},
+                "color1": {{"type": "checkerboard", "to_uv": [{{"scale": 3}}]}}}}}}}},
             "lamp": {{{sheet}, "flip_normals": true, "to_world": [{{"scale": 0.4}}, {{"translate": [0, 0.5, 2]}}], "emitter": {{"type": "area", "radiance": {}}}}},
             "sky": {{"type": "envmap", "data": {{"resolution": [6, 4], "value": [0.5, 0.6, 0.7]}}, "scale": 0.7}},
             "camera": {{"type": "perspective", "fov": 40, "to_world": [{{"look_at": {{"origin": [0.3, 0.4, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
@@ -156,6 +159,9 @@ fn devices_show_the_same() {
             "paper.vertex_color",
             "tile.face_tint",
             "lamp.vertex_color",
+            "board.bsdf.reflectance.color0",
+            "color1.color0",
+            "color1.color1",
             "reflectance.volume",
             "sky.scale",
         ] {

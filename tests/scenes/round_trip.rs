@@ -174,6 +174,10 @@ fn worlds() {
             r#""reflectance": {"type": "checkerboard", "color0": [0.1, 0.2, 0.3], "to_uv": [{"scale": [3, 7]}, {"rotate": {"angle": 33}}]}"#,
         ),
         (
+            "\"reflectance\": 0.4",
+            r#""reflectance": {"type": "checkerboard", "color0": {"type": "checkerboard", "color1": 0.9}, "color1": {"type": "rgb", "value": [0.1, 0.2, 0.3]}}"#,
+        ),
+        (
             "\"type\": \"sphere\",",
             r#""type": "sphere", "center": [0.1, 0.2, 0.3], "radius": 0.7,"#,
         ),

@@ -342,6 +342,18 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         FLOOR,
+        r#""reflectance": {"type": "checkerboard", "color0": {"type": "checkerboard", "color0": {"type": "checkerboard"}}}"#,
+        "14:77: a `checkerboard` of checkerboards of textures at floor.bsdf.reflectance: its squares show colours, numbers, a \
+         `bitmap`, a `mesh_attribute`, a `volume` or a `checkerboard` of colours",
+    ),
+    (
+        SUN,
+        r#"{"type": "spot", "texture": {"type": "checkerboard", "color1": {"type": "checkerboard"}}}"#,
+        "16:38: a `checkerboard` of textures, which a `bsdf` takes for its reflectances and other factors alone at sun.texture: \
+         give `color0` and `color1` as colours or numbers, or make one `bitmap` of both",
+    ),
+    (
+        FLOOR,
         r#""reflectance": {"type": "bitmap", "filename": "nowhere.png"}"#,
         "14:108: this image cannot be used at floor.bsdf.reflectance.filename: nowhere.png: ",
     ),

@@ -254,6 +254,34 @@ pub fn worlds() -> Vec<SmallWorld> {
             ..SmallWorld::default()
         },
         SmallWorld {
+            name: "checkerboards of images, of checkerboards and of values of a mesh",
+            integrator: r#", "max_depth": 5"#,
+            objects: format!(
+                r#"{}, {sky}, "lamp": {{"type": "point", "position": [1, 2, 1]}},
+                   "sheet": {{{}, "to_world": [{{"scale": 0.8}}], "bsdf": {{"type": "twosided", "bsdf": {{"type": "diffuse", "reflectance":
+                    {{"type": "checkerboard", "to_uv": [{{"scale": 3}}], "color0": {{"type": "mesh_attribute", "name": "vertex_color"}},
+                     "color1": {{"type": "checkerboard", "to_uv": [{{"scale": 5}}]}}}}}}}}}},
+                   "ball": {{"type": "sphere", "center": [1, 0.5, 0.5], "radius": 0.5, "bsdf": {{"type": "roughplastic",
+                    "diffuse_reflectance": {{"type": "checkerboard", "color0": {}, "to_uv": [{{"scale": [3, 2, 1]}}]}}}}}},
+                   "pole": {{"type": "cylinder", "p0": [-1, -1, 0.5], "p1": [-1, 1, 0.5], "radius": 0.4, "bsdf": {{"type": "twosided",
+                    "bsdf": {{"type": "roughconductor", "alpha": {{"type": "checkerboard", "color1": {}, "to_uv": [{{"scale": 2}}]}}}}}}}}"#,
+                wall(
+                    "floor",
+                    &format!(
+                        r#"{{"type": "checkerboard", "color0": {}, "color1": {}, "to_uv": [{{"scale": [5, 4, 1]}}]}}"#,
+                        image([4, 3], r#", "to_uv": [{"scale": [3, 2]}]"#),
+                        image([2, 2], r#", "filter_type": "nearest""#)
+                    ),
+                    -90.0
+                ),
+                sheet(),
+                image([3, 3], ""),
+                image([2, 3], ""),
+            ),
+            zeros: vec![("floor.bsdf.reflectance.color0", 4, 0)],
+            ..SmallWorld::default()
+        },
+        SmallWorld {
             name: "masks with holes before smoke, blends of two sides",
             integrator: r#", "max_depth": 7"#,
             objects: format!(

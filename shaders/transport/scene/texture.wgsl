@@ -33,6 +33,13 @@ fn texture_stencil_first(record: Texture) -> TextureStencil {
     return at;
 }
 
+// Texture coordinates under a texture's own map.
+fn mapped(record: Texture, uv: vec2f) -> vec2f {
+    let x = record.to_uv[0];
+    let y = record.to_uv[1];
+    return vec2f(x.x * uv.x + x.y * uv.y + x.z, y.x * uv.x + y.y * uv.y + y.z);
+}
+
 // The texels at `uv` of a texture that depends on `uv` alone: a constant, a checkerboard with squares of edge 1/2, or an
 // image whose first row lies at v = 0.
 fn texture_stencil(record: Texture, uv: vec2f) -> TextureStencil {
@@ -40,19 +47,37 @@ fn texture_stencil(record: Texture, uv: vec2f) -> TextureStencil {
     if record.kind == TEXTURE_CONSTANT {
         return at;
     }
-    let u = record.to_uv[0].x * uv.x + record.to_uv[0].y * uv.y + record.to_uv[0].z;
-    let v = record.to_uv[1].x * uv.x + record.to_uv[1].y * uv.y + record.to_uv[1].z;
+    let mapped_uv = mapped(record, uv);
     if BITMAPS && record.kind == TEXTURE_BITMAP {
-        image_stencil(record, vec2f(u, v), &at);
-    } else if (u - floor(u) > 0.5) != (v - floor(v) > 0.5) {
+        image_stencil(record, mapped_uv, &at);
+    } else if is_other_square(mapped_uv) {
         at.slot = record.other_slot;
     }
     return at;
 }
 
+// Whether mapped coordinates lie in a square of a checkerboard where just one of them is in the second half of its period.
+fn is_other_square(uv: vec2f) -> bool {
+    let second = uv - floor(uv) > vec2f(0.5);
+    return second.x != second.y;
+}
+
+// The texture that one of the scene's shows at `uv`: itself, or what the square of a checkerboard of textures holds.
+fn shown(index: u32, uv: vec2f) -> Texture {
+#ifdef SQUARES
+    let record = texture_record(index);
+    if record.kind == TEXTURE_SQUARES {
+        return texture_record(select(record.slot, record.other_slot, is_other_square(mapped(record, uv))));
+    }
+    return record;
+#else
+    return texture_record(index);
+#endif
+}
+
 // The texels of one of the scene's textures at a point of a surface.
 fn stencil(index: u32, point: SurfacePoint) -> TextureStencil {
-    let record = texture_record(index);
+    let record = shown(index, point.uv);
 #ifdef ATTRIBUTES
     if record.kind == TEXTURE_VERTICES || record.kind == TEXTURE_FACES {
         return attribute_stencil(record, point);
@@ -145,7 +170,7 @@ fn texture_slopes(record: Texture, uv: vec2f) -> TextureSlopes {
 
 // The derivatives by the texture coordinates, from `d` by the texture's value there. Only bitmaps have slopes.
 fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
-    let record = texture_record(index);
+    let record = shown(index, uv);
     if !BITMAPS || record.kind != TEXTURE_BITMAP {
         return vec2f(0.0);
     }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Outcome;
 use super::shared::{
-    DeviceArgs, OutputArgs, SetArgs, check_output, check_ranks, default_folder, read_parameters, sensor_index,
+    DeviceArgs, OutputArgs, SetArgs, check_output, check_ranks, default_folder, files_of, read_parameters, sensor_index,
 };
 use crate::cluster::Cluster;
 use crate::device::ranks;
@@ -272,8 +272,7 @@ const OTHER_PICTURES: &[&str] = &[
 /// rendering.
 fn destinations(args: &RenderArgs, scene: &Scene, chosen: &[usize]) -> Result<Vec<PathBuf>> {
     let stems = stems(args, scene, chosen)?;
-    let mut inputs = scene.inputs();
-    inputs.push(&args.scene);
+    let inputs = files_of(scene);
     if !args.to_standard_output() {
         for stem in &stems {
             ["exr", "png"]

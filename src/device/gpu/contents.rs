@@ -45,9 +45,11 @@ impl Leaves {
 
     /// A hierarchy of more levels than [`FEW_LEVELS`].
     const DEEP: u32 = 16384;
+    /// Checkerboards of textures.
+    const SQUARES: u32 = 32768;
 
     /// Their names as symbols of the preprocessor, in the order of their bits.
-    const NAMES: [&'static str; 15] = [
+    const NAMES: [&'static str; 16] = [
         "CONDUCTORS",
         "DIELECTRICS",
         "PLASTICS",
@@ -63,6 +65,7 @@ impl Leaves {
         "MOTIONS",
         "TRAILS",
         "DEEP",
+        "SQUARES",
     ];
     /// All of them.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
@@ -114,6 +117,7 @@ impl Leaves {
         let textures = bsdfs.textures.iter().map(|record| match record.kind {
             texture::VERTICES | texture::FACES => Self::ATTRIBUTES,
             texture::VOLUME => Self::SOLIDS,
+            texture::SQUARES => Self::SQUARES,
             _ => 0,
         });
         let all = kinds.chain(tangents).chain(reliefs).chain(textures);
@@ -157,7 +161,8 @@ impl Leaves {
             | Self::TANGENTS
             | Self::MOTIONS
             | Self::TRAILS
-            | Self::DEEP;
+            | Self::DEEP
+            | Self::SQUARES;
         let models = self.0 & !others != 0;
         let has = |any: u32| self.0 & any != 0;
         named

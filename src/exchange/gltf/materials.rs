@@ -418,10 +418,12 @@ impl<'a> Materials<'a> {
                     channels: 3,
                     data: [a, b, b, a].concat(),
                 };
-                let path = colors[0].path.trim_end_matches(".color0").to_owned();
+                let path = colors[0].path.clone();
                 (path, picture, *to_uv, true, Wrap::Repeat)
             }
-            Texture::Constant(_) | Texture::Attribute(_) | Texture::Volume { .. } => return None,
+            Texture::Constant(_) | Texture::Squares { .. } | Texture::Attribute(_) | Texture::Volume { .. } => {
+                return None;
+            }
         };
         let brightest = picture.data.iter().copied().fold(0.0, f32::max);
         if made == Use::Color && brightest > 1.0 {

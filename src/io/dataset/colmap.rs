@@ -192,7 +192,7 @@ fn intrinsics(camera: &Camera) -> Parsed<([f64; 2], [f64; 2], Distortion)> {
         )),
         (model, parameters) => match MODELS[..6].iter().find(|(name, _)| *name == model) {
             Some((_, count)) => Err(format!(
-                "is a {model} with {} parameters, expected {count}",
+                "is of model {model} with {} parameters, expected {count}",
                 parameters.len()
             )),
             None => Err(format!(

@@ -119,7 +119,7 @@ pub(super) fn texture(texture: &Texture, parent: &str, key: &str, root: &mut Map
     let path = texture_path(texture);
     let is_constant = matches!(texture, Texture::Constant(_));
     let is_here = key_in(path, parent) == Some(key);
-    let mut object = contents(texture);
+    let mut object = contents(texture, root);
     if is_constant && !is_here {
         object = json!({"type": "rgb", "value": object});
     }
@@ -130,14 +130,18 @@ pub(super) fn texture(texture: &Texture, parent: &str, key: &str, root: &mut Map
 fn texture_path(texture: &Texture) -> &str {
     match texture {
         Texture::Constant(value) => &value.path,
-        Texture::Checkerboard { colors, .. } => colors[0].path.trim_end_matches(".color0"),
+        Texture::Checkerboard { colors, .. } => {
+            let color = &colors[0].path;
+            color.strip_suffix(".color0").unwrap_or(color)
+        }
+        Texture::Squares { path, .. } => path,
         Texture::Bitmap(map) => &map.data.path,
         Texture::Attribute(map) => &map.path,
         Texture::Volume { path, .. } => path,
     }
 }
 
-fn contents(texture: &Texture) -> Value {
+fn contents(texture: &Texture, root: &mut Map<String, Value>) -> Value {
     match texture {
         Texture::Constant(value) => fill(value),
         Texture::Checkerboard { colors, to_uv } => json!({
@@ -146,6 +150,15 @@ fn contents(texture: &Texture) -> Value {
             "color1": fill(&colors[1]),
             "to_uv": plane_matrix(to_uv),
         }),
+        Texture::Squares { path, textures, to_uv } => {
+            let [first, second] = &**textures;
+            json!({
+                "type": "checkerboard",
+                "color0": self::texture(first, path, "color0", root),
+                "color1": self::texture(second, path, "color1", root),
+                "to_uv": plane_matrix(to_uv),
+            })
+        }
         Texture::Attribute(map) => json!({"type": "mesh_attribute", "name": map.name, "scale": number(map.scale)}),
         Texture::Volume { volume, .. } => json!({"type": "volume", "volume": lookup(volume)}),
         Texture::Bitmap(map) => {

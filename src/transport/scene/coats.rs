@@ -8,7 +8,7 @@ use super::bsdf::plastic::specular_weight;
 use super::bsdf::transmittance::{ENTRIES, TransmittanceTable};
 use crate::each::EachEntry;
 use crate::resident::bsdfs::Bsdfs;
-use crate::resident::layout::{LeafRecord, TextureRecord, leaf, texture};
+use crate::resident::layout::{LeafRecord, TextureRecord, leaf, slots_of, texture};
 
 /// Floats of a coat as shaders read it: the specular weight, then the table's rows.
 pub const COAT_FLOATS: usize = 1 + 3 * (ENTRIES + 1);
@@ -54,15 +54,14 @@ impl Bsdfs {
     pub fn coat_slots(&self) -> impl Iterator<Item = u32> {
         let plastics = self.leaves.iter().filter(|leaf| is_plastic(leaf));
         plastics.flat_map(|plastic| {
-            let first = plastic.first_texture as usize;
-            let textures = &self.textures[first..first + plastic.textures as usize];
-            textures.iter().flat_map(TextureRecord::slots)
+            let textures = plastic.first_texture..plastic.first_texture + plastic.textures;
+            textures.flat_map(|texture| slots_of(&self.textures, texture))
         })
     }
 
     fn coat(&self, leaf: &LeafRecord, values: &[&[f32]], old: Option<Arc<TransmittanceTable>>) -> Coat {
+        let [diffuse, specular] = [1, 2].each(|i| mean(&self.textures, leaf.first_texture + i, values) as f32);
         let record = |i: u32| &self.textures[(leaf.first_texture + i) as usize];
-        let [diffuse, specular] = [1, 2].each(|i| mean(record(i), values));
         let number = |i: u32| f64::from(values[record(i).slot as usize][0]);
         let distribution = match leaf.flags & leaf::BECKMANN {
             0 => Distribution::Ggx,
@@ -84,16 +83,20 @@ fn is_plastic(leaf: &LeafRecord) -> bool {
 }
 
 /// The mean over texels and channels; both kinds of squares of a checkerboard count the same, as do all vertices.
-fn mean(record: &TextureRecord, values: &[&[f32]]) -> f32 {
+fn mean(textures: &[TextureRecord], texture: u32, values: &[&[f32]]) -> f64 {
+    let record = &textures[texture as usize];
     let of = |slot: u32| {
         let all = values[slot as usize];
         let sum: f64 = all.iter().map(|x| f64::from(*x)).sum();
         sum / all.len() as f64
     };
-    let means: Vec<f64> = record.slots().map(of).collect();
-    let scale = match record.kind {
-        texture::VERTICES | texture::FACES => f64::from(record.to_uv[0][0]),
-        _ => 1.0,
-    };
-    (scale * means.iter().sum::<f64>() / means.len() as f64) as f32
+    match record.kind {
+        texture::SQUARES => {
+            let [first, second] = [record.slot, record.other_slot].each(|square| mean(textures, square, values));
+            (first + second) / 2.0
+        }
+        texture::CHECKERBOARD => (of(record.slot) + of(record.other_slot)) / 2.0,
+        texture::VERTICES | texture::FACES => f64::from(record.to_uv[0][0]) * of(record.slot),
+        _ => of(record.slot),
+    }
 }

@@ -5,7 +5,7 @@ use super::area_light::stretch;
 use super::texture::{texture_eval, texture_stencil};
 use crate::each::EachEntry;
 use crate::resident::environment::{FLOOR, cumulate, environment_table, row_start};
-use crate::resident::layout::{LightRecord, SceneRecord, TextureRecord, background};
+use crate::resident::layout::{LightRecord, SceneRecord, background, slots_of};
 use crate::resident::paths::PathScene;
 
 /// All sampling tables of a scene, given its parameters' values: the environment map's, then those of textured area
@@ -25,11 +25,8 @@ pub fn sampling_tables(scene: &SceneRecord, paths: &PathScene, values: &[&[f32]]
 pub fn slots_of_tables(scene: &SceneRecord, paths: &PathScene) -> Vec<u32> {
     let environment = (scene.background == background::ENVMAP).then_some(paths.background);
     let drawn = paths.lights.iter().filter(|light| light.cells[0] > 0);
-    let textures = drawn.map(|light| &paths.bsdfs.textures[light.texture as usize]);
-    environment
-        .into_iter()
-        .chain(textures.flat_map(TextureRecord::slots))
-        .collect()
+    let slots = drawn.flat_map(|light| slots_of(&paths.bsdfs.textures, light.texture));
+    environment.into_iter().chain(slots).collect()
 }
 
 /// Cumulated probabilities of the rows of cells, then of each row's cells: luminance in the middle of a cell times the

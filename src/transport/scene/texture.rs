@@ -51,6 +51,12 @@ impl TextureStencil {
     }
 }
 
+/// Texture coordinates under a texture's own map.
+#[inline]
+fn mapped(record: &TextureRecord, [u, v]: [f32; 2]) -> [f32; 2] {
+    record.to_uv.each(|row| row[0] * u + row[1] * v + row[2])
+}
+
 /// The texels at `uv` of a texture that is looked up by texture coordinates alone: a constant, a checkerboard with
 /// squares of edge 1/2, or an image whose first row lies at v = 0.
 #[inline]
@@ -59,21 +65,39 @@ pub fn texture_stencil(record: &TextureRecord, uv: [f32; 2]) -> TextureStencil {
     if record.kind == texture::CONSTANT {
         return at;
     }
-    let m = &record.to_uv;
-    let u = m[0][0] * uv[0] + m[0][1] * uv[1] + m[0][2];
-    let v = m[1][0] * uv[0] + m[1][1] * uv[1] + m[1][2];
+    let [u, v] = mapped(record, uv);
     if record.kind == texture::BITMAP {
         image_stencil(record, [u, v], &mut at);
-    } else if (u - floor(u) > 0.5) != (v - floor(v) > 0.5) {
+    } else if is_other_square([u, v]) {
         at.slot = record.other_slot;
     }
     at
 }
 
+/// Whether mapped coordinates lie in a square of a checkerboard where just one of them is in the second half of its period.
+#[inline]
+fn is_other_square([u, v]: [f32; 2]) -> bool {
+    (u - floor(u) > 0.5) != (v - floor(v) > 0.5)
+}
+
+/// The texture that one of the scene's shows at `uv`: itself, or what the square of a checkerboard of textures holds.
+#[inline]
+fn shown<'a>(scene: &SceneView<'a>, texture: u32, uv: [f32; 2]) -> &'a TextureRecord {
+    let record = &scene.textures[texture as usize];
+    if record.kind != texture::SQUARES {
+        return record;
+    }
+    let square = match is_other_square(mapped(record, uv)) {
+        true => record.other_slot,
+        false => record.slot,
+    };
+    &scene.textures[square as usize]
+}
+
 /// The texels of one of the scene's textures at a point of a surface.
 #[inline]
 pub fn stencil(scene: &SceneView, texture: u32, point: &SurfacePoint) -> TextureStencil {
-    let record = &scene.textures[texture as usize];
+    let record = shown(scene, texture, point.uv);
     match record.kind {
         texture::VERTICES | texture::FACES => attribute_stencil(scene, record, point),
         texture::VOLUME => solid_stencil(scene, record, point),
@@ -123,7 +147,7 @@ pub fn texture_is_wanted<N: Number, S: Sink<N>>(
     point: &SurfacePoint,
     sink: &S,
 ) -> bool {
-    let record = &scene.textures[texture as usize];
+    let record = shown(scene, texture, point.uv);
     // All other kinds have one slot, which is known without looking for texels.
     let slot = match record.kind {
         texture::CHECKERBOARD => texture_stencil(record, point.uv).slot,
@@ -188,7 +212,7 @@ pub fn picture_slopes<'a, N: Number + 'a>(
 /// [`texture_slopes`] of a bitmap; None for another texture.
 #[inline]
 pub fn bitmap_slopes(scene: &SceneView, texture: u32, uv: [f32; 2]) -> Option<[TextureStencil; 2]> {
-    let record = &scene.textures[texture as usize];
+    let record = shown(scene, texture, uv);
     (record.kind == texture::BITMAP).then(|| texture_slopes(record, uv))
 }
 

@@ -106,11 +106,12 @@ impl<F: Fields<f32>, S: Sink<f32>> Wave<'_, F, S> {
     #[inline(always)]
     fn look_up_together(&self, pilot: &impl Pilot, texture: u32, own: u32, uv: &[[f32; LANES]; 2]) -> Option<Lanes3> {
         let record = &self.scene.textures[texture as usize];
-        let data = self.fields.integrand(record.slot);
+        let data = || self.fields.integrand(record.slot);
         if record.kind == texture::CONSTANT {
+            let data = data();
             return Some([0, 1, 2].each(|c| [data[if record.channels == 1 { 0 } else { c }]; LANES]));
         }
-        (is_image(record) && own.count_ones() > FEW).then(|| pilot.image(record, data, uv))
+        (is_image(record) && own.count_ones() > FEW).then(|| pilot.image(record, data(), uv))
     }
 
     /// Draws a light for each path of a block.

@@ -15,7 +15,7 @@ use super::packet::Pilot;
 use super::replay_cache::CACHED;
 use super::starts::Starts;
 use crate::each::EachEntry;
-use crate::resident::layout::{BsdfRecord, LightRecord, NONE, bsdf, leaf};
+use crate::resident::layout::{BsdfRecord, LightRecord, NONE, bsdf, leaf, slots_of};
 use crate::transport::mode::GATHER;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::random::Key;
@@ -172,7 +172,7 @@ pub(super) struct Wave<'a, F, S> {
 impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
     /// No paths yet.
     pub(super) fn new(scene: &'a SceneView<'a>, fields: &'a F, sink: S, room: &'a mut Room) -> Self {
-        let slots = |texture: u32| scene.textures[texture as usize].slots();
+        let slots = |texture: u32| slots_of(scene.textures, texture).into_iter();
         let of_light = |record: &LightRecord| {
             (record.slot != NONE && sink.wants(record.slot))
                 || record.texture != NONE && slots(record.texture).any(|slot| sink.wants(slot))
@@ -181,7 +181,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
         if room.sides.is_empty() {
             room.sides = scene.bsdfs.iter().map(|record| sides(scene, record, &sink)).collect();
             room.indices_wanted = scene.leaves.iter().any(|leaf| {
-                let mut index = textures(leaf).take(2).flat_map(|k| scene.textures[k as usize].slots());
+                let mut index = textures(leaf).take(2).flat_map(slots);
                 leaf.kind == leaf::ROUGH_CONDUCTOR && index.any(|slot| sink.wants(slot))
             });
         }
@@ -358,8 +358,9 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
 fn sides<S: Sink<f32>>(scene: &SceneView, record: &BsdfRecord, sink: &S) -> [Side; 2] {
     [record.front, record.back].each(|[first, count]| {
         let leaf = scene.leaves.get(first as usize).filter(|_| count == 1);
-        let textures = || leaf.into_iter().flat_map(textures).map(|k| &scene.textures[k as usize]);
-        let wanted = textures().any(|texture| texture.slots().any(|slot| sink.wants(slot)));
+        let textures = || leaf.into_iter().flat_map(textures);
+        let slots = || textures().flat_map(|texture| slots_of(scene.textures, texture));
+        let wanted = slots().any(|slot| sink.wants(slot));
         let smooth = record.flags & bsdf::SMOOTH != 0;
         // Derivatives of mirrors and glass are sent one by one.
         let fits = |kind: &Kind| smooth == kind.is_smooth() && (smooth || !wanted);
@@ -370,7 +371,9 @@ fn sides<S: Sink<f32>>(scene: &SceneView, record: &BsdfRecord, sink: &S) -> [Sid
         Side {
             leaf: first,
             turned: leaf.map_or(0, |leaf| leaf.flags & leaf::TURNED),
-            queue: kind.map_or(ALONE as u8, |kind| 2 * kind as u8 + u8::from(textures().any(is_image))),
+            queue: kind.map_or(ALONE as u8, |kind| {
+                2 * kind as u8 + u8::from(textures().any(|k| is_image(&scene.textures[k as usize])))
+            }),
             wanted,
         }
     })

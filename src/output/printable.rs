@@ -5,7 +5,7 @@ const LONGEST: usize = 2000;
 
 /// `text` with control characters other than the ends of lines escaped, and with `…` for the middle of lines that are too
 /// long.
-pub(super) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| escaped(&shortened(line))).collect();
     lines.join("\n")
 }
