@@ -290,7 +290,7 @@ fn a_scene_is_summed_up_as_a_tree() {
 
 /// A rectangle of albedo (0.1, 0.2, 0.3) behind a smaller one, both seen along parallel rays from z = 4.
 const SCREENS: &str = r#"{
-    "integrator": {"type": "aov", "aovs": "d:depth, a:albedo, p:position, u:uv, g:geo_normal, s:sh_normal, i:shape_index"},
+    "integrator": {"type": "aov", "aovs": "d:depth, a:albedo, p:position, u:uv, g:geo_normal, s:sh_normal, i:shape_index, x:dp_du, y:dp_dv, n:prim_index"},
     "film": {"type": "hdrfilm", "width": 8, "height": 4, "pixel_format": "rgba", "rfilter": {"type": "box"}},
     "pair": {
         "type": "batch", "film": {"type": "ref", "id": "film"},
@@ -344,6 +344,10 @@ fn first_surfaces_stand_beside_the_picture() {
     expect("g.Z", [1.0, 1.0, 0.0]);
     expect("s.X", [0.0, 0.0, 0.0]);
     expect("i.I", [2.0, 1.0, 0.0]);
+    expect("x.X", [1.0, 2.0, 0.0]);
+    expect("x.Y", [0.0, 0.0, 0.0]);
+    expect("y.Y", [1.0, 2.0, 0.0]);
+    expect("n.I", [0.0, 0.0, 0.0]);
     expect("A", [1.0, 1.0, 0.0]);
     // Light of irradiance one falls straight down.
     expect("G", [0.5, 0.2, 0.0].map(|x| x / std::f32::consts::PI));

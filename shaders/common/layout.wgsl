@@ -39,6 +39,9 @@ const AOV_UV: u32 = 3u;
 const AOV_GEO_NORMAL: u32 = 4u;
 const AOV_SH_NORMAL: u32 = 5u;
 const AOV_SHAPE_INDEX: u32 = 6u;
+const AOV_DP_DU: u32 = 7u;
+const AOV_DP_DV: u32 = 8u;
+const AOV_PRIM_INDEX: u32 = 9u;
 
 const AREA_POINT: u32 = 0u;
 const AREA_DISK: u32 = 1u;

@@ -127,6 +127,11 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
         let verdicts: Vec<bool> = verdicts.chain(report.tracking.iter().map(|t| t.passed)).collect();
         let failed = verdicts.iter().filter(|passed| !**passed).count();
         print_line(&match failed {
+            0 if verdicts.is_empty() => {
+                "gradcheck judged nothing: derivatives by what bends or moves paths are only set beside differences of \
+                 images drawn anew, above"
+                    .into()
+            }
             0 if verdicts.len() == 1 => "gradcheck passed: 1 verdict".into(),
             0 => format!("gradcheck passed: {} verdicts", verdicts.len()),
             _ if verdicts.len() == 1 => "gradcheck FAILED: 1 of 1 verdict".into(),

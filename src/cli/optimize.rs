@@ -20,7 +20,7 @@ use crate::optimize::{Job, Observer, Report, Run, Wish, identity};
 use crate::output::checkpoint::Checkpoint;
 use crate::output::fingerprint::scene_fingerprint;
 use crate::output::metrics::Figures;
-use crate::output::progress::{Progress, decibels, duration};
+use crate::output::progress::{self, Progress, decibels, duration};
 use crate::output::record::{self, Record, Stated};
 use crate::output::run_folder::{Opening, RunFolder};
 use crate::output::stored;
@@ -295,8 +295,8 @@ fn parting(report: &Report, folder: &RunFolder, resume_command: &str) -> String 
             report.iteration
         ),
         false => format!(
-            "finished after {} iterations; look at it with: {view}",
-            report.iteration
+            "finished after {}; look at it with: {view}",
+            progress::iterations(report.iteration)
         ),
     }
 }
@@ -350,8 +350,9 @@ fn open_checkpoint(args: &OptimizeArgs, folder: &RunFolder) -> Result<Option<Che
     let done = checkpoint.state().iteration;
     if let Some(wanted) = args.iterations.filter(|&wanted| wanted < done) {
         bail!(
-            "{}: the run has made {done} iterations, more than --iterations {wanted}; ask for more, or start anew with --force",
-            path.display()
+            "{}: the run has made {}, more than --iterations {wanted}; ask for more, or start anew with --force",
+            path.display(),
+            progress::iterations(done)
         );
     }
     Ok(Some(checkpoint))
@@ -407,7 +408,8 @@ fn resume_note(args: &OptimizeArgs, settings: &Optimize, checkpoint: Option<&Che
     let mut text = format!("going on from iteration {}", checkpoint.state().iteration);
     if settings.iterations != checkpoint.iterations() {
         let (was, is) = (checkpoint.iterations(), settings.iterations);
-        text += &format!("; the run is now {is} iterations long instead of {was}, its schedule is stretched from here");
+        let is = progress::iterations(is);
+        text += &format!("; the run is now {is} long instead of {was}, its schedule is stretched from here");
     }
     Some(text)
 }
@@ -494,7 +496,11 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
     if !args.verbosity.speaks() {
         return;
     }
-    tell!("{} iterations in {}", report.iteration, duration(report.seconds));
+    tell!(
+        "{} in {}",
+        progress::iterations(report.iteration),
+        duration(report.seconds)
+    );
     if let Some(figures) = last {
         tell!(
             "  last batch: loss {:.4e}, PSNR {}",

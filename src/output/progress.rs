@@ -277,6 +277,14 @@ pub fn decibels(psnr: Option<f64>) -> String {
     psnr.map_or_else(|| "∞ dB".into(), |db| format!("{db:.2} dB"))
 }
 
+/// A number of iterations for people.
+pub fn iterations(count: u32) -> String {
+    match count {
+        1 => "1 iteration".into(),
+        _ => format!("{count} iterations"),
+    }
+}
+
 /// Seconds for people.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.clamp(0.0, 1e9).round() as u64;

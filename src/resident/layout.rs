@@ -84,6 +84,11 @@ pub mod aov {
     pub const SH_NORMAL: u32 = 5;
     /// Number of the shape in the order of the file, from one.
     pub const SHAPE_INDEX: u32 = 6;
+    /// Derivatives of the position by u and by v.
+    pub const DP_DU: u32 = 7;
+    pub const DP_DV: u32 = 8;
+    /// On a mesh the triangle's number in it, from zero.
+    pub const PRIM_INDEX: u32 = 9;
 }
 
 /// Codes of [`SensorRecord::area`].

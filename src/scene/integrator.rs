@@ -77,18 +77,24 @@ pub enum AovKind {
     Uv,
     GeoNormal,
     ShNormal,
+    DpDu,
+    DpDv,
+    PrimIndex,
     ShapeIndex,
 }
 
 impl AovKind {
     /// All of them, by their names in Mitsuba.
-    pub const ALL: [(&'static str, Self); 7] = [
+    pub const ALL: [(&'static str, Self); 10] = [
         ("albedo", Self::Albedo),
         ("depth", Self::Depth),
         ("position", Self::Position),
         ("uv", Self::Uv),
         ("geo_normal", Self::GeoNormal),
         ("sh_normal", Self::ShNormal),
+        ("dp_du", Self::DpDu),
+        ("dp_dv", Self::DpDv),
+        ("prim_index", Self::PrimIndex),
         ("shape_index", Self::ShapeIndex),
     ];
 
@@ -104,8 +110,8 @@ impl AovKind {
             Self::Albedo => &["R", "G", "B"],
             Self::Depth => &["T"],
             Self::Uv => &["U", "V"],
-            Self::Position | Self::GeoNormal | Self::ShNormal => &["X", "Y", "Z"],
-            Self::ShapeIndex => &["I"],
+            Self::Position | Self::GeoNormal | Self::ShNormal | Self::DpDu | Self::DpDv => &["X", "Y", "Z"],
+            Self::PrimIndex | Self::ShapeIndex => &["I"],
         }
     }
 }

@@ -218,8 +218,8 @@ pub(super) fn warn(context: &Context<'_>, scene: &Scene) {
     };
     if let Some(first) = visited.iter().find(moves) {
         context.warn(format!(
-            "derivatives by what moves (`{}`) leave out that silhouettes and the borders of shadows move with it: they are \
-             whole only where what moves covers, uncovers and shadows nothing; `prbopt gradcheck` tells how much is missing",
+            "derivatives by what moves (`{}`) leave out that silhouettes and the borders of shadows and of thrown pictures \
+             move with it: they are whole only where what moves covers, uncovers and shadows nothing; `prbopt gradcheck` tells how much is missing",
             first.array.path
         ));
     }

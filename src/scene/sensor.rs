@@ -15,6 +15,9 @@ use super::{Backdrop, Distortion, Geometry, Reference, Sensor, SensorKind, Surfa
 /// Largest number of pixels: four values each must be addressable by 32-bit indices.
 const MAX_PIXELS: u64 = (1 << 31) / 4;
 
+/// The radius of a lens without one: that of Mitsuba.
+const LEAST_APERTURE: f32 = f32::EPSILON / 2.0;
+
 /// The sensor called `name`, or those of a batch. `with_images`: whether photographs must exist. Media are added to
 /// `media`.
 pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool, media: &mut Media) -> Vec<Sensor> {
@@ -143,7 +146,7 @@ fn kind(object: &mut Object<'_>) -> Option<(SensorKind, DAffine3, Option<Lens>)>
             let to_world = transform::read_rigid(object, "to_world");
             let aperture = object.require_number("aperture_radius", "the radius of the lens");
             let kind = SensorKind::ThinLens {
-                aperture_radius: aperture.unwrap_or(1.0) as f32,
+                aperture_radius: (aperture.unwrap_or(1.0) as f32).max(LEAST_APERTURE),
                 focus_distance: object.number("focus_distance", f32::INFINITY),
             };
             Some((kind, to_world, Some(Lens::read(object))))

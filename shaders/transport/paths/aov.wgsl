@@ -6,6 +6,7 @@
 #import transport/scene/interaction
 #import transport/scene/records
 #import transport/scene/shape
+#import transport/scene/tangent
 
 // The value of a channel along a ray, as three numbers; those that it does not have are zero.
 fn aov_eval(kind: u32, ray: Ray) -> vec3f {
@@ -32,10 +33,27 @@ fn aov_eval(kind: u32, ray: Ray) -> vec3f {
         case AOV_SH_NORMAL: {
             return hit.shading;
         }
+        case AOV_DP_DU: {
+            return derivatives(hit).dp_du;
+        }
+        case AOV_DP_DV: {
+            return derivatives(hit).dp_dv;
+        }
+        case AOV_PRIM_INDEX: {
+            return vec3f(f32(face_number(hit)), 0.0, 0.0);
+        }
         default: {
             return vec3f(f32(hit.surface + 1u), 0.0, 0.0);
         }
     }
+}
+
+// The number of a triangle in its mesh, zero on other shapes.
+fn face_number(hit: Hit) -> u32 {
+    if hit.point.triangle == NONE {
+        return 0u;
+    }
+    return corner_record(hit.point.triangle).face;
 }
 
 // The albedo on the side of the ray: pi times the BSDF's value for light that arrives and leaves along the normal.

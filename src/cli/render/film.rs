@@ -177,6 +177,9 @@ fn aov_code(kind: AovKind) -> u32 {
         AovKind::Uv => layout::aov::UV,
         AovKind::GeoNormal => layout::aov::GEO_NORMAL,
         AovKind::ShNormal => layout::aov::SH_NORMAL,
+        AovKind::DpDu => layout::aov::DP_DU,
+        AovKind::DpDv => layout::aov::DP_DV,
+        AovKind::PrimIndex => layout::aov::PRIM_INDEX,
         AovKind::ShapeIndex => layout::aov::SHAPE_INDEX,
     }
 }

@@ -364,7 +364,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
     sensor!(
         "thinlens",
         may("to_world", Form::Space),
-        must("aperture_radius", POSITIVE),
+        must("aperture_radius", NOT_NEGATIVE),
         may("focus_distance", POSITIVE);
         LENS
     ),

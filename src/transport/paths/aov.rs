@@ -9,6 +9,7 @@ use crate::transport::scene::bsdf::Bsdf;
 use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::shape::{Hit, intersect};
+use crate::transport::scene::tangent::derivatives;
 
 /// The value of the channel `kind` of [`aov`] along a ray; components that it does not have are zero, and all are if the ray
 /// meets nothing.
@@ -25,8 +26,18 @@ pub fn aov_eval<F: Fields<f32>>(scene: &SceneView, fields: &F, kind: u32, ray: &
         aov::UV => [hit.point.uv[0], hit.point.uv[1], 0.0],
         aov::GEO_NORMAL => hit.normal,
         aov::SH_NORMAL => hit.shading,
+        aov::DP_DU => derivatives(scene, &hit)[0],
+        aov::DP_DV => derivatives(scene, &hit)[1],
+        aov::PRIM_INDEX => [face_number(scene, &hit) as f32, 0.0, 0.0],
         _ => [(hit.surface + 1) as f32, 0.0, 0.0],
     }
+}
+
+/// The number of a triangle in its mesh, zero on other shapes.
+#[inline]
+fn face_number(scene: &SceneView, hit: &Hit) -> u32 {
+    let corners = scene.corners.get(hit.point.triangle as usize);
+    corners.map_or(0, |corners| corners.face)
 }
 
 /// The albedo of a diffuse surface whose BSDF has everywhere the value that this one has for light and view along the normal,
