@@ -236,12 +236,13 @@ pub fn position<'a>(mut paths: impl Iterator<Item = &'a str> + Clone, name: &str
         .or_else(|| short.and_then(|short| paths.position(|path| path == short)))
 }
 
-/// Like [`position`], for a name that a user has written: it may also be Mitsuba's name, if this fits one parameter alone.
+/// Like [`position`], for a name that a user has written: it may also be Mitsuba's name, if this fits one path alone.
 pub fn named<'a>(paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Option<usize> {
     position(paths.clone(), name).or_else(|| {
         let mut meant = paths.enumerate().filter(|(_, path)| is_mitsubas(name, path));
-        let (found, _) = meant.next()?;
-        meant.next().is_none().then_some(found)
+        let (found, first) = meant.next()?;
+        // What several shapes share is listed once for each.
+        meant.all(|(_, path)| path == first).then_some(found)
     })
 }
 
@@ -364,8 +365,12 @@ mod tests {
             "fog.interior.phase.g",
             "ball.vertex_positions",
             "ball.vertex_normals",
+            // Shared by several shapes.
+            "mat.bsdf.alpha",
+            "mat.bsdf.alpha",
         ];
         for (name, found) in [
+            ("mat.brdf_0.alpha.value", Some(8)),
             ("wall.bsdf.reflectance.value", Some(0)),
             ("lamp.emitter.radiance.data", Some(3)),
             ("fog.interior_medium.sigma_t.value.value", Some(4)),

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use super::Outcome;
-use super::shared::{SetArgs, check_output, files_of, is_same_file, read_parameters};
+use super::shared::{SetArgs, begins_otherwise, check_output, files_of, is_same_file, read_parameters};
 use crate::exchange::volumes::{self, Fog};
 use crate::exchange::{bake, gltf, mitsuba, triangles};
 use crate::io::atomic::folder_of;
@@ -100,6 +100,7 @@ pub fn run(args: ExportArgs) -> Result<Outcome> {
     let scene = args.set.load(&args.scene)?;
     check_output(&args.output, &inputs(&args, &scene))?;
     let values = values(&scene, args.parameters.as_deref())?;
+    let begins = begins_otherwise(&scene).filter(|_| args.parameters.is_none());
     let notes = match format {
         Format::Mitsuba => write_mitsuba(&args, scene, &values)?,
         Format::Ply | Format::Obj | Format::Stl => write_triangles(&args, format, scene, &values)?,
@@ -107,7 +108,7 @@ pub fn run(args: ExportArgs) -> Result<Outcome> {
         Format::Vdb => write_volumes(&args, &scene, &values[1])?,
     };
     if !args.quiet {
-        notes.iter().for_each(|note| tell!("note: {note}"));
+        begins.iter().chain(&notes).for_each(|note| tell!("note: {note}"));
         print_line(&shown.to_string());
     }
     Ok(Outcome::Done)

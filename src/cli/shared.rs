@@ -374,6 +374,19 @@ pub(super) fn check_folder(
     Ok(())
 }
 
+/// A note for commands that show a scene without `--parameters`: which of its values are those that a run begins with. None
+/// if all are those of the file.
+pub(super) fn begins_otherwise(scene: &Scene) -> Option<String> {
+    let shown: Vec<String> = scene.replaced.iter().map(|path| format!("`{path}`")).collect();
+    (!shown.is_empty()).then(|| {
+        format!(
+            "{}: the values shown are those that a run begins with, `initial` in the block `optimize`; `--parameters` shows those \
+             that a run has found",
+            shown.join(", ")
+        )
+    })
+}
+
 /// The files and folders that a scene is made of: its own file, those that it names, the photographs of its data sets, and
 /// the same of the scene that its references are rendered from.
 pub(super) fn files_of(scene: &Scene) -> Vec<PathBuf> {

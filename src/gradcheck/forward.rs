@@ -105,11 +105,14 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
         }
         Motion::Along(numbers) => {
             if ![1, shape.channels, values.len()].contains(&numbers.len()) {
+                let channels = match shape.channels {
+                    channels if channels == values.len() => String::new(),
+                    channels => format!(", {channels} (one for each channel)"),
+                };
                 anyhow::bail!(
-                    "{}: --tangent has {} numbers; give one, {} (one for each channel) or {} (one for each entry)",
+                    "{}: --tangent has {} numbers; give one{channels} or {} (one for each entry)",
                     parameter.path,
                     numbers.len(),
-                    shape.channels,
                     values.len()
                 );
             }

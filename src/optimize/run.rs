@@ -376,11 +376,18 @@ impl<'a> Run<'a> {
         if unreached.is_empty() {
             return Ok(());
         }
+        if let [only] = unreached[..] {
+            bail!(
+                "{only} received no gradient in {due} iterations: is it seen by any camera, does its initial value leave the \
+                 medium transparent or opaque where it is, or does an activation or a clamp hold it? Take it out of \
+                 `optimize`, or start it from another `initial` value"
+            )
+        }
         bail!(
-            "{} received no gradient in {due} iterations: is it seen by any camera, does its initial value leave the \
-             medium transparent or opaque where it is, or does an activation or a clamp hold it? Take it out of \
-             `optimize`, or start it from another `initial` value",
-            unreached.join(" and ")
+            "{} received no gradient in {due} iterations: are they seen by any camera, do their initial values leave the \
+             medium transparent or opaque where they are, or does an activation or a clamp hold them? Take them out of \
+             `optimize`, or start them from other `initial` values",
+            unreached.join(", ")
         )
     }
 
@@ -639,7 +646,9 @@ fn size_of(parameter: &Parameter) -> (String, Value) {
 fn sizes_text(sizes: &Map<String, Value>) -> String {
     let one = |(path, size): (&String, &Value)| {
         let numbers: Vec<String> = size.as_array().into_iter().flatten().map(ToString::to_string).collect();
-        format!("{path} {}", numbers.join("×"))
+        // Textures have no third axis.
+        let text = numbers.join("×");
+        format!("{path} {}", text.strip_suffix("×1").unwrap_or(&text))
     };
     sizes.iter().map(one).collect::<Vec<_>>().join(", ")
 }

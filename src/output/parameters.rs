@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use glam::DAffine3;
+use glam::{DAffine3, Vec3};
 use serde_json::json;
 
 use super::record::write_json;
@@ -18,7 +18,7 @@ use crate::resident::vertices;
 use crate::scene::{Displacement, Geometry, SPLAT_ARRAYS, Scene, Slab, Surface};
 
 /// Writes every optimised parameter of a device into `folder`: grids as `.vol` and `.npy` (media also as `.vdb`), environment
-/// maps and textures as `.exr`, textures also as `.png` for viewing, values as `.json`, those of a mesh's vertices and faces as
+/// maps and textures as `.exr`, these also as `.png` for viewing, values as `.json`, those of a mesh's vertices and faces as
 /// `.npy`. A `.vol` states the grid's box in the world, or the unit cube if the grid is rotated.
 ///
 /// # Errors
@@ -97,8 +97,36 @@ fn displaced(surface: &Surface, device: &mut dyn Device) -> Result<Option<Mesh>>
     Ok(Some(vertices::displaced(surface, shape, &values)?))
 }
 
+/// The mesh, in world space, of a shape whose vertices or their normals are optimised; None for other shapes.
+fn moved(surface: &Surface, device: &mut dyn Device) -> Result<Option<Mesh>> {
+    let mut values = |quantity| {
+        let part = surface.motion.iter().find(|part| part.quantity == quantity);
+        let index = part.and_then(|part| device.params().find(&part.array.path));
+        let Some(index) = index.filter(|&index| device.params().parameters[index].tuning.is_some()) else {
+            return Ok(None);
+        };
+        let values = device.read(index, ArrayKind::Values)?;
+        let triples: Vec<[f32; 3]> = values.chunks_exact(3).map(|v| [v[0], v[1], v[2]]).collect();
+        anyhow::Ok(Some(triples))
+    };
+    let (positions, normals) = (values(Quantity::Vertex)?, values(Quantity::VertexNormal)?);
+    if positions.is_none() && normals.is_none() {
+        return Ok(None);
+    }
+    let mesh = surface.geometry.mesh()?;
+    let placed = mesh.placed(&surface.to_world);
+    let rest = || placed.positions.iter().map(Vec3::to_array).collect();
+    Ok(Some(Mesh {
+        positions: positions.unwrap_or_else(rest),
+        normals: normals.unwrap_or_default(),
+        triangles: placed.triangles,
+        ..mesh
+    }))
+}
+
 /// Writes the meshes of a scene that have optimised values at vertices or faces, with the device's values, as `.ply` named after
-/// their shapes; meshes with an optimised displacement in world space, also as `.obj`; and a slab as a closed solid.
+/// their shapes; meshes whose vertices, normals or displacement are optimised in world space, also as `.obj`; and a slab as a
+/// closed solid.
 ///
 /// # Errors
 /// A file cannot be written or a mesh no longer read, or the device is lost.
@@ -119,12 +147,15 @@ pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Re
                 found.push((index, name.to_owned()));
             }
         }
-        let displaced = displaced(surface, device)?;
-        if found.is_empty() && displaced.is_none() {
+        let shaped = match displaced(surface, device)? {
+            Some(mesh) => Some(mesh),
+            None => moved(surface, device)?,
+        };
+        if found.is_empty() && shaped.is_none() {
             continue;
         }
-        let is_displaced = displaced.is_some();
-        let mut mesh = match displaced {
+        let is_shaped = shaped.is_some();
+        let mut mesh = match shaped {
             Some(mesh) => mesh,
             None => mesh::read_ply(path, false, false)?,
         };
@@ -139,7 +170,7 @@ pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Re
             }
         }
         mesh::write_ply(&folder.join(format!("{}.ply", surface.name)), &mesh)?;
-        if is_displaced {
+        if is_shaped {
             let file = folder.join(format!("{}.obj", surface.name));
             mesh::write_obj(&file, &[(surface.name.clone(), mesh)])?;
         }
@@ -154,6 +185,7 @@ pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Re
 pub fn write_maps<'a>(folder: &Path, parameters: impl Iterator<Item = &'a Parameter>) -> Result<()> {
     for parameter in parameters.filter(|p| is_map(p)) {
         create(folder)?;
+        write_picture(folder, parameter, &parameter.values)?;
         write(folder, parameter, parameter.values.clone())?;
     }
     Ok(())
@@ -182,16 +214,16 @@ fn write_fog(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()>
     Ok(())
 }
 
-/// Writes a texture as an 8-bit image: colours sRGB-coded, heights scaled from lowest and highest to 0 and 1, other values as
+/// Writes a texture or an environment map as an 8-bit image: colours sRGB-coded, heights scaled from lowest and highest to 0 and 1, other values as
 /// they are, from 0 to 1.
 fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()> {
     let ([width, height, _], channels) = (parameter.shape.size, parameter.shape.channels);
-    if parameter.kind != Kind::Texture || !matches!(channels, 1 | 3) {
+    if !matches!((parameter.kind, channels), (Kind::Texture | Kind::Envmap, 1 | 3)) {
         return Ok(());
     }
     let is_color = matches!(
         parameter.quantity,
-        Quantity::Reflectance | Quantity::Albedo | Quantity::Emission | Quantity::Light
+        Quantity::Reflectance | Quantity::Albedo | Quantity::Emission | Quantity::Light | Quantity::Environment
     );
     let [low, high] = match parameter.quantity {
         Quantity::Elevation | Quantity::Displacement => {
@@ -407,14 +439,18 @@ mod tests {
         assert_eq!(f32::from_le_bytes(word(12 + 23)), grid.values[23]);
     }
 
-    /// Colours are sRGB-coded (0.5 is 188 of 255), roughnesses are not (0.5 is 128), and gradients have no picture.
+    /// Colours are sRGB-coded (0.5 is 188 of 255), roughnesses are not (0.5 is 128), and grids have no picture.
     #[test]
     fn textures_have_a_picture() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        for (quantity, channels, byte) in [(Quantity::Reflectance, 3, 188u8), (Quantity::Roughness, 1, 128)] {
+        for (quantity, kind, channels, byte) in [
+            (Quantity::Reflectance, Kind::Texture, 3, 188u8),
+            (Quantity::Roughness, Kind::Texture, 1, 128),
+            (Quantity::Environment, Kind::Envmap, 3, 188),
+        ] {
             let texture = Parameter {
                 quantity,
-                ..parameter("a", Kind::Texture, [2, 1, 1], channels)
+                ..parameter("a", kind, [2, 1, 1], channels)
             };
             let values = vec![0.5; 2 * channels];
             write_picture(folder.path(), &texture, &values).expect("writable");
@@ -422,8 +458,8 @@ mod tests {
             assert_eq!((found.width, found.height, found.channels), (2, 1, channels));
             assert!(found.data.iter().all(|v| *v == f32::from(byte) / 255.0), "{found:?}");
         }
-        let map = parameter("b", Kind::Envmap, [2, 1, 1], 3);
-        write_picture(folder.path(), &map, &map.values).expect("nothing to write");
+        let grid = parameter("b", Kind::Grid, [2, 1, 1], 3);
+        write_picture(folder.path(), &grid, &grid.values).expect("nothing to write");
         assert!(!folder.path().join("b.png").exists());
     }
 

@@ -71,14 +71,19 @@ pub fn light_byte(linear: f32) -> u8 {
     coded_byte(srgb::encode(linear))
 }
 
-/// Bytes of an 8-bit PNG of one (grey) or three channels.
+/// Bytes of an 8-bit PNG: grey, RGB, or either with alpha.
+///
+/// # Panics
+/// `bytes` are not so many, or the channels more than four.
 pub fn png(width: usize, height: usize, channels: usize, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut encoder = png::Encoder::new(&mut out, width as u32, height as u32);
-    encoder.set_color(if channels == 1 {
-        png::ColorType::Grayscale
-    } else {
-        png::ColorType::Rgb
+    encoder.set_color(match channels {
+        1 => png::ColorType::Grayscale,
+        2 => png::ColorType::GrayscaleAlpha,
+        3 => png::ColorType::Rgb,
+        4 => png::ColorType::Rgba,
+        _ => panic!("a PNG of {channels} channels"),
     });
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_compression(png::Compression::Balanced);

@@ -95,7 +95,10 @@ pub fn photograph(sensor: &Sensor, reference: &Reference) -> io::Result<Photogra
     let factor = reference.downscale.max(1) as usize;
     let header = image::header(&reference.path)?;
     check_size(sensor, reference, [header.width / factor, header.height / factor])?;
-    let (mut image, mut encoding) = image::read(&reference.path)?;
+    let (mut image, mut encoding) = match reference.backdrop {
+        Backdrop::Opaque => without_alpha(image::read_texture(&reference.path)?),
+        Backdrop::Color(_) | Backdrop::Random => image::read(&reference.path)?,
+    };
     let eight_bit =
         sensor.color_space == ColorSpace::Srgb && encoding == Encoding::Srgb && (factor > 1 || has_eight_bits(&image));
     if factor > 1 {
@@ -126,6 +129,20 @@ pub fn photograph(sensor: &Sensor, reference: &Reference) -> io::Result<Photogra
         pixels: image.data.chunks_exact(image.channels).map(pixel).collect(),
         eight_bit,
     })
+}
+
+/// The image with the colours that its file has. Those of an EXR are of light, which transparency has reduced already.
+fn without_alpha((image, encoding): (Image, Encoding)) -> (Image, Encoding) {
+    if image.channels != 4 {
+        return (image, encoding);
+    }
+    let colors = image.data.chunks_exact(4).flat_map(|texel| &texel[..3]);
+    let image = Image {
+        channels: 3,
+        data: colors.copied().collect(),
+        ..image
+    };
+    (image, encoding)
 }
 
 /// Refuses a photograph whose size differs from its film's.
@@ -248,6 +265,36 @@ mod tests {
                 assert_eq!(read.pixels.len(), 2);
                 assert_eq!(read.eight_bit, name == "a.png" && film == ColorSpace::Srgb);
             }
+        }
+    }
+
+    /// The light in an EXR is what its alpha has left of it.
+    #[test]
+    fn an_exr_without_a_backdrop_keeps_its_light() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let picture = Image {
+            width: 1,
+            height: 1,
+            channels: 4,
+            data: vec![0.4, 0.6, 0.8, 0.5],
+        };
+        image::write_exr(&folder.path().join("a.exr"), &picture).expect("writable");
+        let sensor = Sensor {
+            width: 1,
+            height: 1,
+            ..sensor(folder.path(), "a.exr", ColorSpace::Linear)
+        };
+        for (backdrop, expected) in [
+            (Backdrop::Opaque, [0.2, 0.3, 0.4, 1.0]),
+            (Backdrop::Color([0.0; 3]), [0.4, 0.6, 0.8, 0.5]),
+        ] {
+            let reference = Reference {
+                backdrop,
+                downscale: 1,
+                ..sensor.reference.clone().expect("given")
+            };
+            let read = photograph(&sensor, &reference).expect("readable");
+            assert_eq!(read.pixels, [expected], "{backdrop:?}");
         }
     }
 

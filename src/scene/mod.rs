@@ -126,6 +126,8 @@ pub struct Scene {
     pub resolved: serde_json::Value,
     /// Probable mistakes that are valid, one sentence each.
     pub warnings: Vec<String>,
+    /// Paths of the parameters whose values `initial` of the block `optimize` replaces.
+    pub replaced: Vec<String>,
 }
 
 impl Scene {

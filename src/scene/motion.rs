@@ -173,7 +173,7 @@ fn of_vertices(path: &str, entry: &Value<'_>, surface: &Surface, quantity: Quant
     Some(Motion {
         array: Array {
             path: path.to_string(),
-            kind: Kind::Value,
+            kind: Kind::Attribute,
             shape: Shape {
                 size: [mesh.positions.len(), 1, 1],
                 channels: 3,

@@ -132,8 +132,9 @@ fn check_views(object: &Object<'_>, scene: &Scene, references: &References) {
             .map(|sensor| sensor.name.as_str());
         let without: Vec<_> = without.collect();
         if !without.is_empty() {
+            let has = if without.len() == 1 { "has" } else { "have" };
             let what = format!(
-                "{} of {} views have no `image` to be compared with ({})",
+                "{} of {} views {has} no `image` to be compared with ({})",
                 without.len(),
                 scene.sensors.len(),
                 without.join(", ")
@@ -153,10 +154,14 @@ fn batch(value: &Value<'_>, scene: &Scene) -> Option<BatchRule> {
         (Some(views), None) => {
             let count = views.integer(1, u32::MAX.into())? as u32;
             let training = scene.sensors.iter().filter(|sensor| !sensor.held_out).count();
-            if count as usize > training && !value.context.has_errors() {
+            // Without any, the mistake is told elsewhere.
+            if count as usize > training && training > 0 && !value.context.has_errors() {
                 views.error(
                     format!("{count} views an iteration"),
-                    format!("there are only {training} to learn from"),
+                    match training {
+                        1 => "there is only 1 to learn from".into(),
+                        _ => format!("there are only {training} to learn from"),
+                    },
                 );
             }
             Some(BatchRule::Views(count))

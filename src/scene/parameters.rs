@@ -1,6 +1,6 @@
 //! `optimize.parameters`: optimised arrays, with learning rates, bounds and initial values.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::params::{Kind, Shape, Tuning, named};
 
@@ -60,6 +60,7 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
     let mut tunables = arrays::all_mut(scene);
     let paths: Vec<String> = tunables.iter().map(|tunable| tunable.array.path.clone()).collect();
     let mut taken: HashMap<usize, &str> = HashMap::new();
+    let mut replaced = Vec::new();
     for ((path, entry), advice) in entries.iter().zip(advices) {
         let index = named(paths.iter().map(String::as_str), path);
         if let Some(before) = index.and_then(|index| taken.insert(index, path))
@@ -74,16 +75,27 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
         match index.map(|index| &mut tunables[index]) {
             // The settings of the block `optimize` stay if the command line names the parameter too.
             Some(tunable) if tunable.array.tuning.is_some() && entry.path.is_empty() => {}
-            Some(tunable) => parameter(entry, stages, tunable, attached),
+            Some(tunable) => {
+                if parameter(entry, stages, tunable, attached) {
+                    replaced.push(tunable.array.path.clone());
+                }
+            }
             // The medium is missing because of another mistake, which was reported.
             None if mistaken && !field => {}
             None => {
-                let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+                // What several shapes share is listed once for each.
+                let mut named = HashSet::new();
+                let paths: Vec<&str> = paths
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|path| named.insert(*path))
+                    .collect();
                 let advice = advice.unwrap_or_else(|| suggest(path, &paths) + places);
                 entry.error(format!("there is no parameter `{path}`"), advice);
             }
         }
     }
+    scene.replaced.extend(replaced);
 }
 
 /// An array that can be optimised.
@@ -98,10 +110,11 @@ impl Tunable<'_> {
     }
 }
 
-/// One parameter; `attached`: whether the integrator moves the points of paths with it (`prb_attached`).
-fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, attached: bool) {
+/// One parameter; `attached`: whether the integrator moves the points of paths with it (`prb_attached`). Returns whether
+/// its values become others than those at its place in the file.
+fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, attached: bool) -> bool {
     let Some(mut object) = value.block("parameter") else {
-        return;
+        return false;
     };
     if !tunable.plain {
         object.error(
@@ -132,7 +145,9 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, att
     let learning_rate = object.number("learning_rate", DEFAULT_LEARNING_RATE);
     let bounds = bounds(&mut object, tunable.quantity);
     let smoothing = smoothing(&mut object, tunable.array.kind);
+    let mut replaces = false;
     if let Some((shape, source)) = object.get("initial").and_then(|value| initial(&value, tunable)) {
+        replaces = tunable.array.source != source;
         tunable.array.shape = shape;
         tunable.array.source = source;
     }
@@ -146,6 +161,7 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, att
         smoothing,
     });
     volume::check_size(value, final_shape(tunable.array, stages));
+    replaces
 }
 
 /// The shape after all stages; grids and textures are refined.

@@ -151,6 +151,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role, asked
             optimize: None,
             resolved: serde_json::Value::Null,
             warnings: Vec::new(),
+            replaced: Vec::new(),
         },
         media: Media::default(),
         meters: Vec::new(),

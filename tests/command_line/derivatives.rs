@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use prbopt::io::{Image, image};
+use prbopt::io::{Image, image, npy};
 use serde_json::{Value, json};
 
 use super::Place;
@@ -152,9 +152,10 @@ fn what_moves_is_named_on_the_command_line() {
             1,
             "{told}"
         );
-        let gradient = place.json("g/panel.vertex_positions.json")["value"].clone();
-        let gradient: Vec<f64> = serde_json::from_value(gradient).expect("numbers");
-        let along_x: f64 = gradient.chunks(3).map(|v| v[0]).sum();
+        let gradient = npy::read(&place.path("g/panel.vertex_positions.npy"))
+            .expect("numbers")
+            .data;
+        let along_x: f64 = gradient.chunks(3).map(|v| f64::from(v[0])).sum();
         assert!(
             (along_x - mean(&moved)).abs() < 1e-4 * mean(&moved).abs().max(0.01),
             "{along_x}"

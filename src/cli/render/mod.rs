@@ -12,7 +12,8 @@ use serde_json::json;
 
 use super::Outcome;
 use super::shared::{
-    DeviceArgs, OutputArgs, SetArgs, check_output, check_ranks, default_folder, files_of, read_parameters, sensor_index,
+    DeviceArgs, OutputArgs, SetArgs, begins_otherwise, check_output, check_ranks, default_folder, files_of,
+    read_parameters, sensor_index,
 };
 use crate::cluster::Cluster;
 use crate::device::ranks;
@@ -116,6 +117,9 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
     let mut progress = args.verbosity.progress();
     for warning in &scene.warnings {
         progress.note(&format!("warning: {warning}"));
+    }
+    if let Some(note) = begins_otherwise(&scene).filter(|_| args.parameters.is_none()) {
+        progress.note(&note);
     }
     // Load the scene, with the parameters' values, onto the device.
     let (mut resident, mut params) = match turntable {

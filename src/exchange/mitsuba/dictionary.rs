@@ -113,7 +113,14 @@ fn put_integrator(integrator: &Integrator, root: &mut Map<String, Value>, notes:
             _ => value,
         };
         let name = match object["type"].as_str() {
-            Some("ad" | "rb" | "prb" | "prb_basic" | "prb_attached") => "path",
+            Some("prb_basic") => {
+                notes.push(
+                    "only Mitsuba's variants that differentiate, such as `llvm_ad_rgb`, have `prb_basic`, which samples no lights"
+                        .into(),
+                );
+                continue;
+            }
+            Some("ad" | "rb" | "prb" | "prb_attached") => "path",
             Some("prbvolpath" | "advolpath" | "rbvolpath") => "volpath",
             _ => continue,
         };

@@ -276,7 +276,8 @@ function gridCard(path, grids) {
   const several = grids.some((grid) => grid.moment !== "recovered");
   let shared = null;
   for (const grid of grids) {
-    const words = [grid.size.join(" × "), grid.color ? "colours" : `shown from ${short(grid.low)} to ${short(grid.high)}`];
+    const extent = (flat ? grid.size.slice(0, 2) : grid.size).join(" × ");
+    const words = [...(flat && several ? [] : [extent]), grid.color ? "colours" : `shown from ${short(grid.low)} to ${short(grid.high)}`];
     if (grid.size.join() !== grid.shown.join()) words.push(`averaged to ${grid.shown.join(" × ")}`);
     const note = make("p", { className: "note", textContent: words.join(", ") });
     if (data.runs.length > 1) note.prepend(swatch(grid.run), make("b", { textContent: data.runs[grid.run].name + " " }));
@@ -291,7 +292,7 @@ function gridCard(path, grids) {
       const canvas = make("canvas");
       const vertical = make("div", { className: "cross" }), horizontal = make("div", { className: "cross" });
       const frame = make("div", {}, canvas, ...(flat ? [] : [vertical, horizontal]));
-      const head = make("figcaption", {}, make("b", { textContent: flat ? (several ? grid.moment : "") : `${axes[across]} → ${axes[up]} ↑` }), make("span"));
+      const head = make("figcaption", {}, make("b", { textContent: flat ? (several ? `${grid.moment}, ${extent}` : "") : `${axes[across]} → ${axes[up]} ↑` }), make("span"));
       row.append(make("figure", {}, head, make("div", { className: "picture" }, frame)));
       redraw.push(async () => {
         const pixels = await pixelsOf(grid.uri);

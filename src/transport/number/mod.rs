@@ -51,6 +51,14 @@ pub trait Number:
     /// The cosine of an angle in radians.
     fn cos(self) -> Self;
 
+    /// The angle in radians of the direction with this sine and cosine. The default adds the sine of what rounding to f32
+    /// leaves of it, which is so small that it equals its sine.
+    #[inline(always)]
+    fn angle(sine: Self, cosine: Self) -> Self {
+        let near = Self::lift(sine.value().atan2(cosine.value()) as f32);
+        near + sine * near.cos() - cosine * near.sin()
+    }
+
     /// Compensated addition: adds `term` to a sum of twice the digits, kept as a number and its rounding error.
     #[inline(always)]
     fn add_doubled([sum, low]: [Self; 2], term: Self) -> [Self; 2] {
@@ -85,6 +93,10 @@ fn two_sum<N: Number>(a: N, b: N) -> [N; 2] {
 }
 
 impl Number for f32 {
+    #[inline(always)]
+    fn angle(sine: Self, cosine: Self) -> Self {
+        sine.atan2(cosine)
+    }
     #[inline(always)]
     fn lift(x: f32) -> Self {
         x

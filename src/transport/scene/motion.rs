@@ -347,6 +347,9 @@ fn followed<N: Number, F: Fields<N>>(scene: &SceneView, fields: &F, anchor: &Anc
         let mesh = &scene.meshes[motion.mesh as usize];
         return moved_triangle(scene, fields, anchor, mesh, still);
     }
+    if !F::TWO_SIDED {
+        return [still; 2];
+    }
     let (before, after) = (recorded(fields, motion), now(fields, motion));
     // Undo the recorded rotation and scaling of each vector, then apply the recorded and the new ones: equal poses give
     // equal bits.

@@ -141,32 +141,42 @@ fn position_adjoint<N: Number, S: Sink<N>>(mesh: &Vertices, vertex: u32, d: [N; 
 fn angle<N: Number>([a, b]: [[N; 3]; 2]) -> N {
     let scale = (inner(a, a) * inner(b, b)).sqrt().recip();
     let across = outer(a, b);
-    let (sine, cosine) = (inner(across, across).sqrt() * scale, inner(a, b) * scale);
-    let near = N::lift(sine.value().atan2(cosine.value()) as f32);
-    // Adds the sine of the remainder after rounding to f32, which is so small that it equals its sine.
-    near + sine * near.cos() - cosine * near.sin()
+    N::angle(inner(across, across).sqrt() * scale, inner(a, b) * scale)
 }
 
-/// The normals of the triangles around a vertex, weighed by their angles there (Thuermer1998); triangles without area
-/// have none.
+/// Most triangles around a vertex whose angles [`vertex_normal_adjoint`] keeps; those of others it computes twice.
+const KEPT: usize = 16;
+
+/// The normals of the triangles around a vertex, weighed by their angles there (Thuermer1998), and the angles of the first;
+/// triangles without area have none.
 #[inline]
-fn sum_of_normals<N: Number>(mesh: &Vertices, around: &[[u32; 2]], vertex: u32, look: &impl Fn(usize) -> N) -> [N; 3] {
+fn sum_of_normals<N: Number>(
+    mesh: &Vertices,
+    around: &[[u32; 2]],
+    vertex: u32,
+    look: &impl Fn(usize) -> N,
+) -> ([N; 3], [N; KEPT]) {
     let here = position(mesh, vertex, look);
     let mut sum = [N::lift(0.0); 3];
-    for others in around {
+    let mut angles = [N::lift(0.0); KEPT];
+    for (k, others) in around.iter().enumerate() {
         let edges = others.each(|other| minus(position(mesh, other, look), here));
         let face = outer(edges[0], edges[1]);
         if inner(face, face).value() > 0.0 {
-            sum = plus(sum, scaled(direction(face), angle(edges)));
+            let angle = angle(edges);
+            sum = plus(sum, scaled(direction(face), angle));
+            if k < KEPT {
+                angles[k] = angle;
+            }
         }
     }
-    sum
+    (sum, angles)
 }
 
 /// The unit normal of a vertex; zero where those around cancel out.
 #[inline]
 fn vertex_normal<N: Number>(mesh: &Vertices, around: &[[u32; 2]], vertex: u32, look: &impl Fn(usize) -> N) -> [N; 3] {
-    let sum = sum_of_normals(mesh, around, vertex, look);
+    let (sum, _) = sum_of_normals(mesh, around, vertex, look);
     match inner(sum, sum).value() > 0.0 {
         true => direction(sum),
         false => sum,
@@ -183,21 +193,22 @@ fn vertex_normal_adjoint<N: Number, S: Sink<N>>(
     d: [N; 3],
     sink: &mut S,
 ) {
-    let sum = sum_of_normals(mesh, around, vertex, look);
+    let (sum, angles) = sum_of_normals(mesh, around, vertex, look);
     if inner(sum, sum).value() <= 0.0 {
         return;
     }
     let by_sum = direction_adjoint(sum, d);
     let here = position(mesh, vertex, look);
     let mut by_here = [N::lift(0.0); 3];
-    for others in around {
+    for (k, others) in around.iter().enumerate() {
         let [a, b] = others.each(|other| minus(position(mesh, other, look), here));
         let face = outer(a, b);
         if inner(face, face).value() <= 0.0 {
             continue;
         }
         let normal = direction(face);
-        let by_face = direction_adjoint(face, scaled(by_sum, angle([a, b])));
+        let angle = angles.get(k).copied().unwrap_or_else(|| angle([a, b]));
+        let by_face = direction_adjoint(face, scaled(by_sum, angle));
         // The angle's derivatives by the edges: −(n × a) / |a|² and (n × b) / |b|².
         let by_angle = inner(normal, by_sum);
         let turned = |edge: [N; 3]| scaled(outer(normal, edge), by_angle / inner(edge, edge));
@@ -255,6 +266,10 @@ pub fn moved_triangle<N: Number, F: Fields<N>>(
     let old = corners.vertices.each(|v| position(mesh, v, &before));
     let new = corners.vertices.each(|v| position(mesh, v, &after));
     let [old_edges, new_edges] = [old, new].each(edges);
+    still.area = corners.face(old_edges);
+    if !F::TWO_SIDED {
+        return [still; 2];
+    }
     let along = |[ab, ac]: [[N; 3]; 2]| {
         plus(
             scaled(ab, N::lift(corners.along[0])),
@@ -265,7 +280,6 @@ pub fn moved_triangle<N: Number, F: Fields<N>>(
     for k in 0..3 {
         p = plus(p, scaled(minus(new[k], old[k]), N::lift(corners.shares[k])));
     }
-    still.area = corners.face(old_edges);
     let area = corners.face(new_edges);
     let normals = match (corners.smooth(mesh, &before), corners.smooth(mesh, &after)) {
         (Some(old), Some(new)) => [old, new],
@@ -297,7 +311,17 @@ pub fn moved_triangle_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     let [ab, ac] = edges(corners.vertices.each(|v| position(mesh, v, &look)));
     let area = corners.face([ab, ac]);
     let mut by_area = d.area;
-    match (&mesh.around, corners.smooth(mesh, &look)) {
+    // In one precision the normals of the records will do, which are made from the same values.
+    let recorded = || {
+        let normals = &scene.corners[anchor.hit.point.triangle as usize].normals;
+        let mean: [N; 3] = corners.mean(normals.each(|[x, y, z, _]| lift([x, y, z])));
+        (inner(mean, mean).value() > 0.0).then_some(mean)
+    };
+    let mean = match F::TWO_SIDED {
+        true => corners.smooth(mesh, &look),
+        false => recorded(),
+    };
+    match (&mesh.around, mean) {
         (Some(around), Some(mean)) => {
             let by_mean = direction_adjoint(mean, d.normal);
             for (v, share) in corners.vertices.into_iter().zip(corners.shares) {
