@@ -32,7 +32,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
             image[index] = vec4f(0.0, 0.0, 0.0, -1.0);
             return;
         }
-        sum += vec4f(aov_eval(launch.aov, sampled.ray) * sampled.weight, 0.0);
+        // An irradiance meter's weight makes irradiance of radiance; surfaces are seen as they are.
+        sum += vec4f(aov_eval(launch.aov, sampled.ray) * (sampled.weight / sensor_weight(sensor)), 0.0);
     }
     if launch.last_sample == launch.spp {
         sum = sum / f32(launch.spp);

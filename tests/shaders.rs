@@ -207,7 +207,7 @@ fn records_agree() {
     compare_record!(&walk, FilterTable, "FilterTable", [drawn, signed]);
     compare_record!(&walk, NodeRecord, "Node", [planes, children]);
     compare_record!(&walk, BlockRecord, "Block", [corners, triangles]);
-    compare_record!(&walk, Slot, "Slot", [first, tuned, spread]);
+    compare_record!(&walk, Slot, "Slot", [first, tuned, spread, magnitude]);
     compare_record!(&walk, Launch, "Launch", [
         objective, key, sigma, sh, emitter, first_pixel, last_pixel, first_sample, last_sample, spp, drawn, groups_x, sensor_count,
         starts_at, sensors_at, occupancy_at, reach_at, reference_kind, loss_kind,

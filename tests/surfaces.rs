@@ -100,6 +100,26 @@ fn rays_leave_surfaces_for_good() {
     assert!(left.iter().all(|n| *n > 500), "{left:?}");
 }
 
+/// The same of a sphere that is turned and lies a hundred of its sizes away along y, where its normal is perpendicular to y: the
+/// rounding of y in the way back to local space moves points along the normal, too.
+#[test]
+fn rays_leave_a_turned_sphere_that_is_far_away() {
+    let (resident, _) = resident(
+        r#"{"ball": {"type": "sphere", "to_world": [{"scale": 0.77}, {"rotate": {"axis": [0.2, -0.95, -0.2], "angle": 149}},
+            {"translate": [0, 83.9, 0]}]}, "sky": {"type": "constant"}}"#,
+    );
+    let tables = Tables::default();
+    let world = SceneView::new(&resident.scene, resident.transport.paths(), &tables);
+    for ray in 0..2000u32 {
+        let (z, x) = (2.0 * std::f32::consts::PI * draw(14, ray, 0)).sin_cos();
+        let towards = Vec3::new(x, 0.0, z);
+        let origin = Vec3::new(0.0, 83.9, 0.0) - 3.0 * towards;
+        let hit = intersect(&world, origin.to_array(), towards.to_array(), f32::INFINITY).expect("it is aimed at");
+        let again = intersect(&world, leave(&hit, hit.normal), hit.normal, f32::INFINITY);
+        assert!(again.is_none(), "ray {ray}: {again:?} after {hit:?}");
+    }
+}
+
 /// Between two neighbouring points of a shape, p(u + du, v + dv) − p(u, v) is ∂p/∂u du + ∂p/∂v dv with the mean of the
 /// derivatives at both: to a hundredth of the distance, where that is a hundredth of the shape and poles are away.
 #[test]
@@ -220,6 +240,12 @@ fn a_world_of_any_size_looks_the_same() {
 /// The mean over a small picture of a wall that fills it, whose BSDF is `bsdf`, between a point light and a constant sky.
 /// The camera looks along `toward`, ±1 along z, at the wall's front from +z.
 fn wall(bsdf: &str, toward: f32, more: &str, spp: u32) -> [f64; 3] {
+    let [r, g, b, _] = film(bsdf, toward, more, spp);
+    [r, g, b]
+}
+
+/// The same with alpha.
+fn film(bsdf: &str, toward: f32, more: &str, spp: u32) -> [f64; 4] {
     let (resident, params) = resident(&format!(
         r#"{{"integrator": {{"type": "volpath", "max_depth": 2}},
             "camera": {{"type": "perspective", "fov": 20,
@@ -237,7 +263,8 @@ fn wall(bsdf: &str, toward: f32, more: &str, spp: u32) -> [f64; 3] {
         spp,
     };
     let pixels = render_view(&mut device, 0, look).expect("it renders");
-    [0, 1, 2].map(|c| pixels.iter().map(|p| f64::from(p[c])).sum::<f64>() / pixels.len() as f64)
+    let mean = [0, 1, 2, 3].map(|c| pixels.iter().map(|p| f64::from(p[c])).sum::<f64>() / pixels.len() as f64);
+    [mean[0], mean[1], mean[2], 1.0 - mean[3]]
 }
 
 /// Blends and two-sided BSDFs are sums of their parts, to 1e-3. A single point light is sampled at every vertex, so that pictures
@@ -292,6 +319,11 @@ fn masks_let_their_share_through() {
             let allowed = 5.0 * 0.5 * radiance / 256.0 * f64::from(u8::from(opacity == 0.35)) + 1e-6;
             assert!((found[c] - expected).abs() < allowed, "opacity {opacity}: {found:?}");
         }
+    }
+    // Alpha is what the mask leaves, also from behind, where what is masked has no side.
+    for toward in [-1.0, 1.0] {
+        let [.., alpha] = film(&mask(0.35), toward, "", 256);
+        assert!((alpha - 0.35).abs() < 5.0 * 0.5 / 256.0, "alpha {alpha}");
     }
     let white = r#"{"type": "diffuse", "reflectance": 1}"#;
     let lamp = r#", "lamp": {"type": "point", "position": [0, 0, 6]}"#;

@@ -132,7 +132,7 @@ fn gradient_add_1(index: u32, value: f32) {
 fn gradient_add(slot: Slot, entry: u32, value: f32) {
     let at = slot.first + entry;
 #ifdef FIXED_POINT
-    let share = gradient_scaled(value, gradient_units(slot.spread));
+    let share = gradient_scaled(value, gradient_units(slot.spread, slot.magnitude));
 #else
     let share = value;
 #endif

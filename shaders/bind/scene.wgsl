@@ -231,7 +231,7 @@ fn texture_record(index: u32) -> Texture {
 // A parameter.
 fn parameter_slot(index: u32) -> Slot {
     let words = few_record(launch.parameters_at + index);
-    return Slot(words.x, words.y, i32(words.z), 0u);
+    return Slot(words.x, words.y, i32(words.z), i32(words.w));
 }
 
 // Address of a parameter's first entry.

@@ -6,9 +6,9 @@
 #import common/math
 
 // Units per 1.0 in a parameter's gradient sums, a power of two: `Units::in_one`.
-fn gradient_units(spread: i32) -> f32 {
-    let resolution = clamp(launch.digits + spread, FIXED_FEWEST_DIGITS, FIXED_MOST_DIGITS);
-    return bitcast<f32>(u32(min(resolution - launch.exponent, 126) + 127) << 23u);
+fn gradient_units(spread: i32, magnitude: i32) -> f32 {
+    let resolution = clamp(launch.digits + spread, FIXED_FEWEST_DIGITS, FIXED_MOST_DIGITS) - magnitude;
+    return bitcast<f32>(u32(clamp(resolution - launch.exponent, -126, 126) + 127) << 23u);
 }
 
 // A contribution in integer units. If it is not a number or too large, it counts as zero and the fault is recorded.

@@ -12,7 +12,7 @@ const VIEW_NUMBERS: u32 = 8u;
 
 // Adds to one of a view's sums.
 fn view_add(view: u32, number: u32, value: f32) {
-    let words = fixed_from_f32(gradient_scaled(value, gradient_units(0)));
+    let words = fixed_from_f32(gradient_scaled(value, gradient_units(0, 0)));
     let at = VIEW_SUMS + 2u * (VIEW_NUMBERS * view + number);
     let low = atomicAdd(&statistics[at], words.x);
     let carry = select(0u, 1u, low + words.x < low);

@@ -588,7 +588,7 @@ struct Slot {
     first: u32,
     tuned: u32,
     spread: i32,
-    padding: u32,
+    magnitude: i32,
 }
 
 // A launch: part of a pass over the rays of a batch.

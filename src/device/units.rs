@@ -8,8 +8,8 @@
 /// Contributions and sums of this many units or more are an overflow: 2⁶².
 pub(super) const LIMIT: i64 = 1 << 62;
 
-/// Bits of a sum that are reserved for ∂L/∂θ, the derivative of a path's radiance by the parameter: it may average 2¹²
-/// over all paths, if each path carries the largest adjoint.
+/// Bits of a sum that are reserved for ∂L/∂θ, the derivative of a path's radiance by the parameter: it may average 2¹² times
+/// what is expected (`PathScene::magnitudes`) over all paths, if each path carries the largest adjoint.
 const DEPENDENCE: i32 = 12;
 
 /// Fewest and most bits of the largest adjoint that a unit resolves.
@@ -37,12 +37,13 @@ impl Units {
         }
     }
 
-    /// The number of units in 1.0 for a parameter with this [`spread`]: a power of two, so that scaling by it is exact.
-    pub(super) fn in_one(self, spread: i32) -> f32 {
+    /// The number of units in 1.0 for a parameter with this [`spread`] and this binary order of ∂L/∂θ: a power of two, so
+    /// that scaling by it is exact.
+    pub(super) fn in_one(self, spread: i32, magnitude: i32) -> f32 {
         let [fewest, most] = RESOLUTION;
-        let resolution = (self.digits + spread).clamp(fewest, most);
-        // Above 2^126 the factor's inverse would be subnormal. The factor itself is normal, since no adjoint is 2^128 or more.
-        power_of_two((resolution - self.exponent).min(126))
+        let resolution = (self.digits + spread).clamp(fewest, most) - magnitude;
+        // Beyond these the factor or its inverse would be subnormal.
+        power_of_two((resolution - self.exponent).clamp(-126, 126))
     }
 }
 
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     fn units_in_one(largest: f32, pixels: u32, spp: u32, texels: usize) -> f32 {
-        Units::new(largest, pixels, spp).in_one(spread(texels))
+        Units::new(largest, pixels, spp).in_one(spread(texels), 0)
     }
 
     #[test]
@@ -140,6 +141,8 @@ mod tests {
             assert_eq!(found, 2f32.powi(exponent), "{largest} {pixels} {spp} {texels}");
         }
         assert!(units_in_one(0.0, 9, 9, 9).is_normal());
+        let of_magnitude = |magnitude| Units::new(1.0, 1 << 10, 1).in_one(0, magnitude);
+        assert_eq!([-30, 20, 300].map(of_magnitude), [70, 20, -126].map(power_of_two));
         assert_eq!([1.0, 1.99, 2.0, 0.75, 1e-300].map(exponent), [0, 0, 1, -1, -997]);
     }
 

@@ -20,6 +20,7 @@ use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
     SurfaceRecord, Triangle, VolumeRecord,
 };
+use super::magnitudes::magnitudes;
 use super::majorants::{MARGIN, MajorantRule};
 use super::motion::{Rest, illuminate};
 use super::sealed::{Shell, is_sealed};
@@ -74,6 +75,8 @@ pub struct PathScene {
     /// Settings of light tracing, if paths begin at the lights; [`PathSettings::max_depth`] is then that of the cameras'
     /// own paths, one edge at most.
     pub light_tracer: Option<LightTracer>,
+    /// For each parameter the binary order of the radiance's derivative by it, roughly.
+    pub magnitudes: Vec<i32>,
     /// For each medium the rule by which its majorants follow from its extinction.
     pub(super) rules: Vec<MajorantRule>,
 }
@@ -114,6 +117,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             attached: scene.integrator.attached,
             inverted: scene.integrator.inverted,
             light_tracer: None,
+            magnitudes: Vec::new(),
             rules: Vec::new(),
         },
     };
@@ -190,6 +194,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     }
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
     paths.place(&values);
+    paths.magnitudes = magnitudes(scene, &paths, params);
     Ok(paths)
 }
 

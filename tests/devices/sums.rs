@@ -6,6 +6,7 @@ use std::path::Path;
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::{DispatchSize, Gpu, Options};
 use prbopt::device::{ArrayKind, Batch, Device, DeviceError};
+use prbopt::gradcheck::{Options as GradcheckOptions, Setup};
 use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::resident::Resident;
@@ -342,4 +343,65 @@ fn a_number_that_all_paths_add_to_keeps_its_digits() {
     assert!((kept[0] / expected - 1.0).abs() < 1e-5, "{kept:?}");
     let memory = precise.memory();
     assert!(memory > floats.memory(), "sums of 8 bytes stand beside the gradients");
+}
+
+/// A floor under light that is measured in small or in large units: radiance is linear in the light's and in the floor's colour,
+/// so that each derivative times the colour adds up to the picture, to a hundredth.
+#[test]
+fn units_of_light_and_length_do_not_matter() {
+    let far = |distance: f32| {
+        let power = distance * distance;
+        (
+            distance,
+            format!(r#""type": "point", "position": [0, 0, {distance}], "intensity": {power}"#),
+            "lamp.intensity",
+        )
+    };
+    let sun = |irradiance: f32| {
+        let text = format!(r#""type": "directional", "direction": [0, 0, -1], "irradiance": {irradiance}"#);
+        (1.0, text, "lamp.irradiance")
+    };
+    let mut devices: Vec<Box<dyn Device>> = vec![Box::new(Cpu::new())];
+    devices.extend(gpu(WHOLE).map(|gpu| Box::new(gpu) as Box<dyn Device>));
+    for (size, lamp, of_light) in [far(1e-4), far(3e4), sun(1e-3), sun(1e5)] {
+        let text = format!(
+            r#"{{"integrator": {{"type": "prb", "max_depth": 3}}, "lamp": {{{lamp}}},
+                "floor": {{"type": "rectangle", "to_world": [{{"scale": {}}}], "bsdf": {{"type": "diffuse", "reflectance": 0.5}}}},
+                "camera": {{"type": "perspective", "fov": 40, "near_clip": {}, "far_clip": {},
+                    "to_world": [{{"look_at": {{"origin": [0, 0, {size}], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                    "film": {{"type": "hdrfilm", "width": 64, "height": 64, "rfilter": {{"type": "box"}}}}}}}}"#,
+            4.0 * size,
+            0.01 * size,
+            10.0 * size
+        );
+        let scene = scene::parse(&text, Path::new("floor.json")).unwrap_or_else(|e| panic!("{e}"));
+        for device in &mut devices {
+            let setup = Setup::new(&scene, &GradcheckOptions::default()).expect("it is sound");
+            let table = PixelTable::new(&setup.resident.sensors, &[0]).expect("few pixels");
+            let batch = Batch { table, drawn: None };
+            let sgd = Optimizer::Sgd { momentum: 0.0 };
+            let values: Vec<f32> = setup.params.parameters.iter().map(|p| p.values[0]).collect();
+            device.load(setup.resident, setup.params, sgd).expect("a small scene");
+            device.render(&batch, keys(Pass::Primal), 64).expect("renders");
+            let sum: f64 = device.image().expect("an image").iter().map(|p| f64::from(p[0])).sum();
+            let ones = vec![[1.0; 3]; 64 * 64];
+            device
+                .set_adjoint(&batch, keys(Pass::Primal), &ones)
+                .expect("of this size");
+            device
+                .backpropagate(&batch, keys(Pass::Adjoint), 64)
+                .expect("gradients");
+            for path in [of_light, "floor.bsdf.reflectance"] {
+                let index = device.params().find(path).expect("there");
+                let value = f64::from(values[index]);
+                let slope = f64::from(device.read(index, ArrayKind::Gradient).expect("a gradient")[0]);
+                let name = device.info().name.clone();
+                assert!(
+                    (slope * value / sum - 1.0).abs() < 1e-2,
+                    "{name}, {lamp}, {path}: {} of {sum}",
+                    slope * value
+                );
+            }
+        }
+    }
 }

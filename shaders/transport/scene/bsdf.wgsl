@@ -87,10 +87,21 @@ fn leaf_weight(leaf: Leaf, point: SurfacePoint) -> f32 {
     return weight;
 }
 
+// Whether there is one leaf, which is always chosen. If light passes straight through a part of the leaves and others are missing
+// on this side, a path ends there with the weight of those that are missing: a picture's alpha counts the paths that go
+// straight on.
+fn is_certain(at: Interaction) -> bool {
+    return at.leaves.y == 1u && (!passes_straight(at) || leaf_record(at.leaves.x).factors == 0u);
+}
+
+fn passes_straight(at: Interaction) -> bool {
+    return (at.flags & BSDF_NULL) != 0u;
+}
+
 fn choice(at: Interaction) -> Choice {
     var chances: Choice;
     chances.least = 1.0;
-    if at.leaves.y == 1u {
+    if is_certain(at) {
         return chances;
     }
     for (var i = 0u; i < at.leaves.y; i++) {
@@ -107,15 +118,14 @@ fn choice(at: Interaction) -> Choice {
     chances.least = select(0.0, EXPLORED * each, (at.flags & BSDF_VARIES) != 0u);
     if chances.total <= 0.0 {
         chances.least = each;
+    } else if passes_straight(at) {
+        chances.total = max(chances.total, 1.0);
     }
     return chances;
 }
 
 // The probability with which a leaf of this weight is chosen, if it may be; `leaves` is their number.
 fn choice_probability(chances: Choice, weight: f32, leaves: u32) -> f32 {
-    if leaves == 1u {
-        return 1.0;
-    }
     var chosen = 0.0;
     if chances.total > 0.0 {
         chosen = weight / chances.total;
@@ -224,10 +234,16 @@ fn leaf_sample(leaf: Leaf, at: Interaction, sampler: ptr<function, Sampler>) -> 
     return drawn;
 }
 
-// Chooses a leaf with its probability; false if there is none.
+// What rounding leaves of the sum of all probabilities; if more is left, leaves are missing.
+const MISSING: f32 = 1e-5;
+
+// Chooses a leaf with its probability; false if there is none, or the path ends instead.
 fn choose_leaf(at: Interaction, chances: Choice, sampler: ptr<function, Sampler>, sampled: ptr<function, BsdfSample>) -> bool {
-    if at.leaves.y < 2u {
-        return at.leaves.y == 1u;
+    if at.leaves.y == 0u {
+        return false;
+    }
+    if is_certain(at) {
+        return true;
     }
     var left = sampler_draw(sampler);
     var found = false;
@@ -242,12 +258,12 @@ fn choose_leaf(at: Interaction, chances: Choice, sampler: ptr<function, Sampler>
             (*sampled).probability = probability;
             found = true;
             if left < probability {
-                break;
+                return true;
             }
         }
         left -= probability;
     }
-    return found;
+    return found && left < MISSING;
 }
 
 // The factor on the path's throughput for a sample: the value of its lobe over its pdf or probability.

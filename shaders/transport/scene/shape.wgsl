@@ -200,9 +200,9 @@ fn describe_surface(surface: u32, found: Found, origin: vec3f, direction: vec3f)
     if !is_shape(record.kind, SURFACE_DISTANCES) {
         shading = normal;
     }
-    let clearance = ROUNDING * terms_along(record.to_world, p, normal);
-    let point = surface_point_new(transform_point(record.to_world, p), uv);
-    return Hit(found.t, surface, found.part, point, clearance, normal, shading, true);
+    let world = transform_point(record.to_world, p);
+    let offset = clearance(record, p, world, normal);
+    return Hit(found.t, surface, found.part, surface_point_new(world, uv), offset, normal, shading, true);
 }
 
 // The coordinates of a point of the cube's surface, given its face.
@@ -236,11 +236,19 @@ fn turns(p: vec3f) -> f32 {
     return u - floor(u);
 }
 
-// Sum of the magnitudes of the terms of `normal` . `to_world` `p`; times epsilon it bounds their rounding error.
-fn terms_along(to_world: Rows, p: vec3f, normal: vec3f) -> f32 {
+// The offset along `normal` that a new ray needs from a point of a shape, `p` in local space and `world` in the world: the
+// rounding of the point's transform to the world, or of its transform back by which the ray would meet the shape.
+fn clearance(record: Surface, p: vec3f, world: vec3f, normal: vec3f) -> f32 {
+    let m = record.to_world;
+    // How far steps of one along the local axes go along the normal.
+    let steps = normal.x * m[0].xyz + normal.y * m[1].xyz + normal.z * m[2].xyz;
+    return ROUNDING * max(dot(abs(normal), terms(m, p)), dot(abs(steps), terms(record.to_local, world)));
+}
+
+// Sums of the magnitudes of the terms of each coordinate of a transformed point; times epsilon they bound its rounding errors.
+fn terms(rows: Rows, p: vec3f) -> vec3f {
     let point = vec4f(abs(p), 1.0);
-    let terms = vec3f(dot(abs(to_world[0]), point), dot(abs(to_world[1]), point), dot(abs(to_world[2]), point));
-    return dot(abs(normal), terms);
+    return vec3f(dot(abs(rows[0]), point), dot(abs(rows[1]), point), dot(abs(rows[2]), point));
 }
 
 // Transforms a normal from local space to the world.

@@ -470,7 +470,8 @@ impl Gpu {
     pub(super) fn slot(&self, parameter: Option<usize>) -> Slot {
         parameter.map_or(Slot::NONE, |i| {
             let described = &self.params.parameters[i];
-            Slot::new(self.arrays.plan.places[i], described.shape, described.tuning.is_some())
+            let tuned = described.tuning.is_some();
+            Slot::new(self.arrays.plan.places[i], described.shape, tuned, self.magnitude(i))
         })
     }
 
@@ -521,6 +522,6 @@ impl Gpu {
 /// The error of an adjoint pass whose gradients cannot be summed.
 pub(super) fn gradient_fault(what: &str) -> DeviceError {
     DeviceError::Overflow(format!(
-        "a gradient {what}; lower the learning rate, or bound the density away from zero"
+        "a gradient {what}; if values ran away, lower the learning rate or set `bounds`, else state light or lengths in other units"
     ))
 }

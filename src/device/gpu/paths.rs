@@ -192,7 +192,8 @@ fn pack(scene: &PathScene, plan: &Plan, shapes: &[(Shape, bool)], motions: &Moti
         .places
         .iter()
         .zip(shapes)
-        .map(|(place, (shape, tuned))| Slot::new(*place, *shape, *tuned))
+        .zip(&scene.magnitudes)
+        .map(|((place, (shape, tuned)), magnitude)| Slot::new(*place, *shape, *tuned, *magnitude))
         .collect();
     let distances: Vec<[f32; 4]> = in_groups(&scene.distances.values);
     let rooms: Vec<[u8; 16]> = in_groups(&scene.distances.rooms);

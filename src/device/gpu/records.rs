@@ -60,17 +60,18 @@ pub struct Slot {
     pub tuned: u32,
     /// Binary digits by which sums in whole numbers are finer than [`Launch::digits`] says.
     pub spread: i32,
-    pub padding: u32,
+    /// The binary order of the radiance's derivative by it, roughly.
+    pub magnitude: i32,
 }
 
 impl Slot {
     /// A parameter of this shape that a plan puts there.
-    pub(super) fn new(place: Place, shape: Shape, tuned: bool) -> Self {
+    pub(super) fn new(place: Place, shape: Shape, tuned: bool, magnitude: i32) -> Self {
         Self {
             first: place.address(),
             tuned: u32::from(tuned),
             spread: spread(shape.texels()),
-            padding: 0,
+            magnitude,
         }
     }
 
@@ -79,7 +80,7 @@ impl Slot {
         first: NONE,
         tuned: 0,
         spread: 0,
-        padding: 0,
+        magnitude: 0,
     };
 }
 

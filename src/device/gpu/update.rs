@@ -62,6 +62,14 @@ impl Gpu {
         Units::new(self.largest_adjoint, pixels, spp)
     }
 
+    /// The binary order of the radiance's derivative by a parameter, roughly.
+    pub(super) fn magnitude(&self, index: usize) -> i32 {
+        match &self.passes {
+            Passes::Paths(passes) => passes.scene.magnitudes[index],
+            Passes::Field(_) | Passes::Splats(_) | Passes::Light(_) => 0,
+        }
+    }
+
     /// Adds the sums of an adjoint pass to the gradients and zeroes them, if it has summed in whole numbers.
     pub(super) fn collect_sums(&mut self, units: Units) -> Result<()> {
         if !self.pipelines.dialect.accumulation.is_fixed() {
@@ -71,7 +79,7 @@ impl Gpu {
         for index in self.tuned() {
             let mut record = self.elements(index, 0);
             let texels = self.params.parameters[index].shape.texels();
-            record.weight = 1.0 / units.in_one(spread(texels));
+            record.weight = 1.0 / units.in_one(spread(texels), self.magnitude(index));
             self.over_entries(Kernel::Collect, index, record);
         }
         Ok(())

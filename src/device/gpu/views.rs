@@ -70,7 +70,7 @@ impl Gpu {
         if sums.iter().any(|sum| sum.unsigned_abs() >= LIMIT.unsigned_abs()) {
             return Err(gradient_fault("left the range of its sums"));
         }
-        let (unit, length) = (1.0 / f64::from(units.in_one(0)), f64::from(length(views)));
+        let (unit, length) = (1.0 / f64::from(units.in_one(0, 0)), f64::from(length(views)));
         let scaled = |sums: &[i64; SUMS]| {
             let [a, b, c, x, y, z, zoom, radial] = sums.map(|sum| sum as f64 * unit);
             [a, b, c, x / length, y / length, z / length, zoom, radial]

@@ -91,6 +91,9 @@ struct Choice {
     least: f32,
 }
 
+/// What rounding leaves of the sum of all probabilities; if more is left, leaves are missing.
+const MISSING: f32 = 1e-5;
+
 /// The probability with which a leaf of this weight is chosen.
 #[inline]
 fn choice_probability(choice: &Choice, weight: f32) -> f32 {
@@ -250,11 +253,27 @@ impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
             || facing(self.scene, self.look, leaf, self.at).is_some()
     }
 
+    /// Whether there is one leaf, which is always chosen. If light passes straight through a part of the leaves and others are
+    /// missing on this side, a path ends there with the weight of those that are missing: a picture's alpha counts the
+    /// paths that go straight on.
+    #[inline]
+    fn is_certain(&self) -> bool {
+        match self.leaves {
+            [leaf] => leaf.factors == 0 || !self.passes_straight(),
+            _ => false,
+        }
+    }
+
+    #[inline]
+    fn passes_straight(&self) -> bool {
+        self.at.record(self.scene).flags & bsdf::NULL != 0
+    }
+
     #[inline]
     fn choice(&self) -> Choice {
         let leaves = self.leaves;
         let (mut count, mut total) = (leaves.len(), 0.0);
-        if count == 1 {
+        if self.is_certain() {
             return Choice {
                 count,
                 total,
@@ -273,13 +292,16 @@ impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
             0 => 0.0,
             _ => EXPLORED * each,
         };
+        if total > 0.0 && self.passes_straight() {
+            total = total.max(1.0);
+        }
         Choice { count, total, least }
     }
 
     /// The probability of a leaf that may be chosen.
     #[inline]
     fn leaf_probability(&self, choice: &Choice, leaf: &LeafRecord) -> f32 {
-        if self.leaves.len() == 1 {
+        if self.is_certain() {
             return 1.0;
         }
         choice_probability(choice, self.leaf_weight(leaf))
@@ -333,12 +355,15 @@ impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
         Some(LobeSample { direction, ..drawn })
     }
 
-    /// Chooses a leaf: its number and its probability.
+    /// Chooses a leaf: its number and its probability. None if there is none, or the path ends instead.
     #[inline]
     fn choose_leaf(&self, sampler: &mut Sampler) -> Option<(usize, f32)> {
         let leaves = self.leaves;
-        if leaves.len() < 2 {
-            return (leaves.len() == 1).then_some((0, 1.0));
+        if leaves.is_empty() {
+            return None;
+        }
+        if self.is_certain() {
+            return Some((0, 1.0));
         }
         let choice = self.choice();
         let mut left = sampler.draw();
@@ -351,12 +376,12 @@ impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
             if probability > 0.0 {
                 last = Some((number, probability));
                 if left < probability {
-                    break;
+                    return last;
                 }
             }
             left -= probability;
         }
-        last
+        last.filter(|_| left < MISSING)
     }
 }
 

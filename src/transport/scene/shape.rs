@@ -293,12 +293,13 @@ pub(super) fn describe_surface(
         }
     };
     let normal = world_normal(record, normal);
+    let world = transform_point(&record.to_world, p);
     Hit {
         t,
         surface: number,
         primitive: part,
-        point: SurfacePoint::new(transform_point(&record.to_world, p), uv),
-        clearance: ROUNDING * terms_along(&record.to_world, p, normal),
+        point: SurfacePoint::new(world, uv),
+        clearance: clearance(record, p, world, normal),
         normal,
         shading: shading.unwrap_or(normal),
     }
@@ -311,15 +312,26 @@ pub(super) fn turns(p: [f32; 3]) -> f32 {
     std::hint::select_unpredictable(u < 0.0, u + 1.0, u)
 }
 
-/// Sum of the magnitudes of the terms of `normal` · `to_world` `p`; times epsilon it bounds their rounding error.
-#[inline]
-pub(super) fn terms_along(to_world: &Rows, p: [f32; 3], normal: [f32; 3]) -> f32 {
-    let mut sum = 0.0;
+/// The offset along `normal` that a new ray needs from a point of a shape, `p` in local space and `world` in the world: the
+/// rounding of the point's transform to the world, or of its transform back by which the ray would meet the shape.
+#[inline(always)]
+pub(super) fn clearance(record: &SurfaceRecord, p: [f32; 3], world: [f32; 3], normal: [f32; 3]) -> f32 {
+    let (to_world, to_local) = (&record.to_world, &record.to_local);
+    let (there, back) = (terms(to_world, p), terms(to_local, world));
+    let (mut along, mut across) = (0.0, 0.0);
     for a in 0..3 {
-        let [x, y, z, w] = to_world[a];
-        sum += normal[a].abs() * ((x * p[0]).abs() + (y * p[1]).abs() + (z * p[2]).abs() + w.abs());
+        along += normal[a].abs() * there[a];
+        // How far a step of one along a local axis goes along the normal.
+        let step = normal[0] * to_world[0][a] + normal[1] * to_world[1][a] + normal[2] * to_world[2][a];
+        across += step.abs() * back[a];
     }
-    sum
+    ROUNDING * along.max(across)
+}
+
+/// Sums of the magnitudes of the terms of each coordinate of a transformed point; times epsilon they bound its rounding errors.
+#[inline(always)]
+fn terms(rows: &Rows, p: [f32; 3]) -> [f32; 3] {
+    rows.each(|[x, y, z, w]| (x * p[0]).abs() + (y * p[1]).abs() + (z * p[2]).abs() + w.abs())
 }
 
 /// Transforms a normal from local space to the world.

@@ -30,6 +30,7 @@ use crate::transport::paths::volpath::gather;
 use crate::transport::paths::walk_notes::WalkNotes;
 use crate::transport::paths::wave::{Room, is_among_surfaces};
 use crate::transport::rays::pixel::Pixel;
+use crate::transport::rays::sensor::sensor_weight;
 use crate::transport::scene::records::{Fields, SceneView};
 use crate::transport::scene::tables::Tables;
 
@@ -143,13 +144,15 @@ impl PathPasses {
         };
         let pixel = |pixel: Pixel| {
             let mut sum = [0.0f32; 4];
+            // An irradiance meter's weight makes irradiance of radiance; surfaces are seen as they are.
+            let seen = 1.0 / sensor_weight(&inputs.sensors[pixel.sensor as usize]);
             for begun in sampling.of(pixel) {
                 let Some(begun) = begun else {
                     return [0.0, 0.0, 0.0, MASKED];
                 };
                 let value = aov_eval(&scene, &values, aov, &begun.ray);
                 for c in 0..3 {
-                    sum[c] += value[c] * begun.weight;
+                    sum[c] += value[c] * (begun.weight * seen);
                 }
             }
             sum.each(|x| x / spp as f32)
@@ -247,7 +250,9 @@ impl PathPasses {
         let largest = inputs.cluster.max(largest);
         let units = Units::new(largest, pass.batch.pixels(), pass.spp);
         let texels = inputs.params.parameters.iter().map(|p| p.shape.texels());
-        let scales = texels.map(|texels| units.in_one(spread(texels)));
+        let scales = texels
+            .zip(&scene.magnitudes)
+            .map(|(texels, magnitude)| units.in_one(spread(texels), *magnitude));
         sums.begin(updates.gradients.iter().map(Vec::len), scales.collect());
         let done = work(&Propagation {
             inputs,
@@ -262,8 +267,9 @@ impl PathPasses {
         updates.activity.iter_mut().for_each(Activity::touch_all);
         added.map_err(|slot| {
             DeviceError::Overflow(format!(
-                "the gradient of {} left the range of its sums; lower the learning rate, or bound the density \
-                 away from zero",
+                "the gradient of {} left the range of its sums: it is more than a thousand times what the scene's lights and \
+                 values suggest; if values ran away, lower the learning rate or set `bounds`, else leave it out, or state \
+                 light or lengths in other units",
                 inputs.params.parameters[slot].path
             ))
         })?;

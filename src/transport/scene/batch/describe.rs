@@ -10,7 +10,7 @@ use crate::transport::rays::angle::arc_cosine;
 use crate::transport::rays::camera::{normalize, transform_point};
 use crate::transport::rays::sampler::dot;
 use crate::transport::scene::records::SceneView;
-use crate::transport::scene::shape::{ROUNDING, cross, describe_surface, terms_along, turns, world_normal};
+use crate::transport::scene::shape::{ROUNDING, clearance, cross, describe_surface, turns, world_normal};
 
 /// Describes the hits of the vector that begins at `first` on shapes that are no meshes, one shape after another.
 #[inline(always)]
@@ -173,7 +173,7 @@ impl Found {
             let at = [0, 1, 2].each(|a| local.p[a][lane]);
             let normal = world_normal(record, [0, 1, 2].each(|a| local.normal[a][lane]));
             let p = transform_point(&record.to_world, at);
-            let clearance = ROUNDING * terms_along(&record.to_world, at, normal);
+            let clearance = clearance(record, at, p, normal);
             for a in 0..3 {
                 self.p[a][lane] = select(is_here, p[a], self.p[a][lane]);
                 self.normal[a][lane] = select(is_here, normal[a], self.normal[a][lane]);
