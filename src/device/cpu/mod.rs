@@ -23,6 +23,7 @@ mod vector;
 
 use self::chunk::{CHUNK, chunks};
 use self::light::light_bytes;
+use self::paths::vertex_normals::entries_of;
 use super::gauge::Gauge;
 use super::{
     ArrayKind, Batch, Device, DeviceInfo, Keys, LossValue, Replacement, ReplayStats, Result, Step, Term, Work,
@@ -196,7 +197,15 @@ impl Device for Cpu {
                     size,
                 )
             }
-            Transport::Paths(_) => paths::sums::sum_bytes(shapes),
+            Transport::Paths(scene) => {
+                let normals = entries_of(&scene.rest.meshes, |slot| shapes[slot].1).into_iter();
+                let normals = normals.map(|entries| {
+                    let size = [entries, 1, 1];
+                    (Shape { size, channels: 1 }, entries > 0)
+                });
+                let all: Vec<_> = shapes.iter().copied().chain(normals).collect();
+                paths::sums::sum_bytes(&all)
+            }
             Transport::Splats(scene) => splat_bytes(shapes[scene.slots.position].0.texels() as u64),
         }
     }

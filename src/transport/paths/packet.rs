@@ -442,6 +442,10 @@ impl<S: Sink<f32>> Sink<f32> for Shared<'_, '_, S> {
         self.0.borrow_mut().entries(slot, first, d, channels);
     }
     #[inline(always)]
+    fn vertex_normal(&mut self, mesh: u32, vertex: u32, d: [f32; 3]) -> bool {
+        self.0.borrow_mut().vertex_normal(mesh, vertex, d)
+    }
+    #[inline(always)]
     fn background(&mut self, d: [f32; 3], d_radiance: [f32; 3]) {
         self.0.borrow_mut().background(d, d_radiance);
     }

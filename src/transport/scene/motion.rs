@@ -550,8 +550,7 @@ fn followed_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
         return turned_normal_adjoint(scene, fields, anchor, motion.normals, d, sink);
     }
     if motion.mesh != NONE {
-        let mesh = &scene.meshes[motion.mesh as usize];
-        return moved_triangle_adjoint(scene, fields, anchor, mesh, d, sink);
+        return moved_triangle_adjoint(scene, fields, anchor, motion.mesh, d, sink);
     }
     let pose = recorded(fields, motion);
     let hit = &anchor.hit;

@@ -161,6 +161,12 @@ pub trait Sink<N: Number> {
     fn volume(&mut self, volume: &VolumeRecord, at: &Stencil, d: [N; 3], channels: u32);
     /// Derivatives by `channels` values of a parameter that is not a grid, from the entry `first` on.
     fn entries(&mut self, slot: u32, first: u32, d: [N; 3], channels: u32);
+    /// Derivatives by the unit normal of a vertex, which follows from the faces around it; `mesh` is the index of the mesh in
+    /// [`SceneView::meshes`]. Returns false if the sink takes only derivatives by parameters.
+    #[inline(always)]
+    fn vertex_normal(&mut self, _mesh: u32, _vertex: u32, _d: [N; 3]) -> bool {
+        false
+    }
     /// Derivatives by the first `channels` values of a parameter that is not a grid.
     #[inline(always)]
     fn value(&mut self, slot: u32, d: [N; 3], channels: u32) {
@@ -190,6 +196,10 @@ impl<N: Number, S: Sink<N>> Sink<N> for &mut S {
     #[inline(always)]
     fn entries(&mut self, slot: u32, first: u32, d: [N; 3], channels: u32) {
         S::entries(self, slot, first, d, channels);
+    }
+    #[inline(always)]
+    fn vertex_normal(&mut self, mesh: u32, vertex: u32, d: [N; 3]) -> bool {
+        S::vertex_normal(self, mesh, vertex, d)
     }
     #[inline(always)]
     fn background(&mut self, d: [f32; 3], d_radiance: [N; 3]) {

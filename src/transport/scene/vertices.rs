@@ -221,6 +221,22 @@ fn vertex_normal_adjoint<N: Number, S: Sink<N>>(
     position_adjoint(mesh, vertex, by_here, sink);
 }
 
+/// Sends derivatives by the unit normals of all vertices of a mesh, three each, on to its parameter.
+pub fn vertex_normals_adjoint<F: Fields<f32>, S: Sink<f32>>(
+    mesh: &Vertices,
+    fields: &F,
+    by_normals: &[f32],
+    sink: &mut S,
+) {
+    let Some(around) = &mesh.around else { return };
+    let look = |i: usize| fields.sampling(mesh.slot)[i];
+    for (v, d) in (0u32..).zip(by_normals.as_chunks().0) {
+        if *d != [0.0; 3] {
+            vertex_normal_adjoint(mesh, around.of(v), v, &look, *d, sink);
+        }
+    }
+}
+
 impl Corners {
     /// The face's normal, with twice its area as length.
     #[inline]
@@ -296,16 +312,17 @@ pub fn moved_triangle<N: Number, F: Fields<N>>(
     [follows, still]
 }
 
-/// The adjoint of [`moved_triangle`].
+/// The adjoint of [`moved_triangle`]; `number` is the index of the mesh.
 #[inline]
 pub fn moved_triangle_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
     scene: &SceneView,
     fields: &F,
     anchor: &Anchor,
-    mesh: &Vertices,
+    number: u32,
     d: &ByMoved<N>,
     sink: &mut S,
 ) {
+    let mesh = &scene.meshes[number as usize];
     let corners = corners_of(scene, &anchor.hit);
     let look = |i: usize| N::lift(fields.sampling(mesh.slot)[i]);
     let [ab, ac] = edges(corners.vertices.each(|v| position(mesh, v, &look)));
@@ -326,7 +343,9 @@ pub fn moved_triangle_adjoint<N: Number, F: Fields<N>, S: Sink<N>>(
             let by_mean = direction_adjoint(mean, d.normal);
             for (v, share) in corners.vertices.into_iter().zip(corners.shares) {
                 let by_normal = scaled(by_mean, N::lift(corners.side * share));
-                vertex_normal_adjoint(mesh, around.of(v), v, &look, by_normal, sink);
+                if !sink.vertex_normal(number, v, by_normal) {
+                    vertex_normal_adjoint(mesh, around.of(v), v, &look, by_normal, sink);
+                }
             }
         }
         _ => by_area = plus(by_area, direction_adjoint(area, d.normal)),

@@ -7,3 +7,4 @@ mod sampling;
 mod sum_cache;
 pub(super) mod sums;
 pub(super) mod tape;
+pub(super) mod vertex_normals;

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use super::pilots::Pilots;
 use super::sampling::{Beginning, Sampling};
 use super::sums::{Accumulate, Sums};
+use super::vertex_normals::{entries_of, send_on};
 use crate::device::cpu::chunk::{CHUNK, Chunk, Place, chunks};
 use crate::device::cpu::frame::{Frame, MASKED};
 use crate::device::cpu::passes::{Inputs, Pass, unshared};
@@ -249,23 +250,39 @@ impl PathPasses {
         let largest = own.map(|(_, ds)| largest_of(ds)).reduce(|| 0.0, f32::max);
         let largest = inputs.cluster.max(largest);
         let units = Units::new(largest, pass.batch.pixels(), pass.spp);
+        // Behind the parameters' gradients are those by the normals of meshes' vertices.
+        let meshes = &scene.rest.meshes;
+        let mut gradients = std::mem::take(&mut updates.gradients);
+        let parameters = gradients.len();
+        let normals = entries_of(meshes, |slot| !gradients[slot].is_empty());
+        gradients.extend(normals.iter().map(|entries| vec![0.0; *entries]));
         let texels = inputs.params.parameters.iter().map(|p| p.shape.texels());
+        let of_normals = normals
+            .iter()
+            .zip(meshes)
+            .map(|(entries, mesh)| (entries / 3, mesh.slot as usize));
         let scales = texels
-            .zip(&scene.magnitudes)
-            .map(|(texels, magnitude)| units.in_one(spread(texels), *magnitude));
-        sums.begin(updates.gradients.iter().map(Vec::len), scales.collect());
+            .zip(0..)
+            .chain(of_normals)
+            .map(|(texels, slot)| units.in_one(spread(texels), scene.magnitudes[slot]));
+        sums.begin(gradients.iter().map(Vec::len), scales.collect(), parameters);
+        let values = Values::new(&inputs.params);
         let done = work(&Propagation {
             inputs,
             scene: &SceneView::new(&inputs.scene, scene, tables),
-            values: &Values::new(&inputs.params),
+            values: &values,
             pass,
             adjoint,
             sums,
         });
         let failed = inputs.cluster.any(done.is_err());
-        let added = sums.add_to(&mut updates.gradients, inputs.cluster);
+        let added = sums.add_to(&mut gradients, inputs.cluster);
+        let by_normals = gradients.split_off(parameters);
+        send_on(meshes, &values, &by_normals, &mut gradients);
+        updates.gradients = gradients;
         updates.activity.iter_mut().for_each(Activity::touch_all);
         added.map_err(|slot| {
+            let slot = slot.checked_sub(parameters).map_or(slot, |mesh| meshes[mesh].slot as usize);
             DeviceError::Overflow(format!(
                 "the gradient of {} left the range of its sums: it is more than a thousand times what the scene's lights and \
                  values suggest; if values ran away, lower the learning rate or set `bounds`, else leave it out, or state \

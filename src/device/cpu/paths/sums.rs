@@ -41,6 +41,8 @@ pub(in crate::device::cpu) struct Sums {
     caches: Vec<Mutex<SumCache>>,
     /// For each parameter the number of units in 1.0.
     scales: Vec<f32>,
+    /// The number of the scene's parameters. Behind their sums are those of the normals of meshes' vertices.
+    parameters: usize,
     /// A parameter whose sums left their range.
     overflow: AtomicUsize,
     /// Parameter and entry that received a value that is not finite.
@@ -53,6 +55,7 @@ impl Default for Sums {
             copies: Vec::new(),
             caches: Vec::new(),
             scales: Vec::new(),
+            parameters: 0,
             overflow: AtomicUsize::new(NOWHERE),
             broken: [AtomicUsize::new(NOWHERE), AtomicUsize::new(NOWHERE)],
         }
@@ -60,8 +63,15 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Prepares sums for parameters of these numbers of entries; `scales` has for each the number of units in 1.0.
-    pub(in crate::device::cpu) fn begin(&mut self, lengths: impl Iterator<Item = usize> + Clone, scales: Vec<f32>) {
+    /// Prepares sums for `parameters` parameters of these numbers of entries, and behind them for the normals of the vertices of
+    /// each mesh that moves; `scales` has for each the number of units in 1.0.
+    pub(in crate::device::cpu) fn begin(
+        &mut self,
+        lengths: impl Iterator<Item = usize> + Clone,
+        scales: Vec<f32>,
+        parameters: usize,
+    ) {
+        self.parameters = parameters;
         let copies = copies_of(lengths.clone().map(|len| len as u64).sum());
         self.begin_copies(copies, lengths, scales);
     }
@@ -472,6 +482,16 @@ impl Sink<f32> for Accumulate<'_> {
         for c in 0..channels as usize {
             entries.add(first + c, d[c]);
         }
+    }
+
+    #[inline(always)]
+    fn vertex_normal(&mut self, mesh: u32, vertex: u32, d: [f32; 3]) -> bool {
+        let slot = self.sums.parameters + mesh as usize;
+        let is_summed = self.arrays.get(slot).is_some_and(|sums| !sums.is_empty());
+        if is_summed {
+            self.entries(slot as u32, 3 * vertex, d, 3);
+        }
+        is_summed
     }
 
     #[inline(always)]
