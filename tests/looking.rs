@@ -361,6 +361,31 @@ fn first_surfaces_stand_beside_the_picture() {
     );
 }
 
+/// Triangles are counted in their file, and channels of an irradiance meter are not weighed like its irradiance.
+#[test]
+fn triangles_are_counted_and_meters_see_surfaces_as_they_are() {
+    let folder = folder();
+    let mesh = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/meshes/octahedron.obj");
+    for (side, face) in [([2, 2, 2], 0.0), ([-2, -2, -2], 6.0)] {
+        let scene = format!(
+            r#"{{"integrator": {{"type": "aov", "aovs": "n:prim_index"}}, "gem": {{"type": "obj", "filename": {mesh:?}}},
+                "camera": {{"type": "perspective", "fov": 3, "to_world": [{{"look_at": {{"origin": {side:?}, "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                    "film": {{"type": "hdrfilm", "width": 3, "height": 3, "rfilter": {{"type": "box"}}}}}}}}"#
+        );
+        fs::write(folder.path().join("gem.json"), scene).expect("writable");
+        done(folder.path(), "render gem.json --device cpu --spp 1 -o gem.exr -q");
+        assert_eq!(channel(&folder.path().join("gem.exr"), "n.I")[4], face, "{side:?}");
+    }
+    let meter = r#"{"integrator": {"type": "aov", "aovs": "d:depth"}, "dome": {"type": "sphere", "radius": 3,
+        "emitter": {"type": "area"}, "flip_normals": true},
+        "pad": {"type": "disk", "to_world": [{"scale": 0.001}],
+            "sensor": {"type": "irradiancemeter", "film": {"type": "hdrfilm", "width": 1, "height": 1, "rfilter": {"type": "box"}}}}}"#;
+    fs::write(folder.path().join("meter.json"), meter).expect("writable");
+    done(folder.path(), "render meter.json --device cpu --spp 64 -o meter.exr -q");
+    let depth = channel(&folder.path().join("meter.exr"), "d.T")[0];
+    assert!((depth - 3.0).abs() < 0.02, "{depth}");
+}
+
 /// A sample sees the lamp or nothing, so that the mean square is the lamp's radiance times the mean.
 #[test]
 fn moments_stand_beside_the_picture() {

@@ -109,11 +109,14 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
                     channels if channels == values.len() => String::new(),
                     channels => format!(", {channels} (one for each channel)"),
                 };
+                let entries = match values.len() {
+                    1 => String::new(),
+                    entries => format!("{channels} or {entries} (one for each entry)"),
+                };
                 anyhow::bail!(
-                    "{}: --tangent has {} numbers; give one{channels} or {} (one for each entry)",
+                    "{}: --tangent has {} numbers; give one{entries}",
                     parameter.path,
-                    numbers.len(),
-                    values.len()
+                    numbers.len()
                 );
             }
             Ok(numbers.iter().copied().cycle().take(values.len()).collect())

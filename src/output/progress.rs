@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::metrics::Figures;
-use super::streams::print_line;
+use super::streams::{print_line, say_over_line};
 use crate::device::gauge::Gauge;
 use crate::tell;
 
@@ -126,8 +126,7 @@ impl Progress {
         move |text| match style {
             Style::Quiet | Style::Json => {}
             Style::Lines => tell!("{text}"),
-            // Clears the line first, so that no other text stands beside the sentence.
-            Style::Bar => bar.suspend(|| tell!("\r\x1b[2K{text}")),
+            Style::Bar => bar.suspend(|| say_over_line(text)),
         }
     }
 

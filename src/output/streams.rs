@@ -26,6 +26,11 @@ pub fn say(text: Arguments) {
     let _ = writeln!(io::stderr().lock(), "{}", printable(&text.to_string()));
 }
 
+/// Prints a line for people over what stands in the terminal's line, such as the echo of a key.
+pub fn say_over_line(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "\r\x1b[2K{}", printable(text));
+}
+
 /// Prints a line for people to standard error, formatted as by `eprintln!`.
 #[macro_export]
 macro_rules! tell {

@@ -59,6 +59,13 @@ enum Palette {
 /// The displayed volumes or maps of a parameter: start, recovered values and truth, as far as they are known, on one
 /// colour scale; empty for single numbers.
 pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Vec<GridShown> {
+    // Coordinates of vertices are no picture.
+    let is_of_vertices = [".vertex_positions", ".vertex_normals"]
+        .iter()
+        .any(|end| parameter.path.ends_with(end));
+    if is_of_vertices {
+        return Vec::new();
+    }
     let alike = |known: &&Recovered| {
         known.path == parameter.path && known.shape.channels == parameter.shape.channels && known.shape.texels() > 1
     };

@@ -178,8 +178,10 @@ fn leaf_obstacle(paths: &PathScene, record: &LeafRecord) -> Option<String> {
 /// Whether a leaf is diffuse, and black whatever a run changes.
 fn is_black(paths: &PathScene, params: &ParamSet, record: &LeafRecord) -> bool {
     let stays_black = |texture: &TextureRecord| {
-        let parameter = &params.parameters[texture.slot as usize];
-        texture.kind == texture::CONSTANT && parameter.tuning.is_none() && parameter.values.iter().all(|x| *x == 0.0)
+        texture.kind == texture::CONSTANT && {
+            let parameter = &params.parameters[texture.slot as usize];
+            parameter.tuning.is_none() && parameter.values.iter().all(|x| *x == 0.0)
+        }
     };
     record.kind == leaf::DIFFUSE && record.relief == NONE && textures(paths, record).iter().all(stays_black)
 }

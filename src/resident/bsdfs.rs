@@ -81,6 +81,16 @@ impl Bsdfs {
         volumes.append(&mut self.volumes);
     }
 
+    /// Treats no texture as one that a run may change.
+    pub fn hold(&mut self) {
+        for bsdf in &mut self.bsdfs {
+            bsdf.flags &= !flag::VARIES;
+        }
+        for leaf in &mut self.leaves {
+            leaf.flags &= !leaf::VARIES;
+        }
+    }
+
     /// Treats every texture as one that a run may change.
     pub(super) fn vary_all(&mut self) {
         for bsdf in &mut self.bsdfs {

@@ -29,6 +29,11 @@ pub(super) fn read_scalar(value: &Value<'_>, quantity: Quantity) -> Option<Textu
 }
 
 fn read_channels(value: &Value<'_>, quantity: Quantity, channels: usize) -> Option<Texture> {
+    read_within(value, quantity, channels, false)
+}
+
+/// As [`read_channels`]; `in_square`: whether it is what a square of a checkerboard shows.
+fn read_within(value: &Value<'_>, quantity: Quantity, channels: usize, in_square: bool) -> Option<Texture> {
     let wanted = Wanted {
         quantity,
         channels: Channels::Exactly(channels),
@@ -42,7 +47,7 @@ fn read_channels(value: &Value<'_>, quantity: Quantity, channels: usize) -> Opti
         "bitmap" => bitmap(&mut object, wanted).map(Texture::Bitmap),
         "mesh_attribute" => mesh_attribute(&mut object, channels),
         "volume" => solid(&mut object, wanted),
-        _ => checkerboard(&mut object, wanted),
+        _ => checkerboard(&mut object, wanted, in_square),
     };
     object.finish();
     texture
@@ -63,7 +68,7 @@ fn repeated(path: &str, values: &[f32], wanted: Wanted) -> Array {
     lookup::value(path.to_string(), values.collect())
 }
 
-fn checkerboard(object: &mut Object<'_>, wanted: Wanted) -> Option<Texture> {
+fn checkerboard(object: &mut Object<'_>, wanted: Wanted, in_square: bool) -> Option<Texture> {
     let given = ["color0", "color1"].map(|key| (key, object.get(key)));
     let to_uv = uv::read(object, "to_uv");
     let is_texture = |value: &Value<'_>| {
@@ -72,6 +77,15 @@ fn checkerboard(object: &mut Object<'_>, wanted: Wanted) -> Option<Texture> {
             .is_some_and(|value| !volume::stands_for_constant(&value))
     };
     if given.iter().any(|(_, value)| value.as_ref().is_some_and(is_texture)) {
+        // Refused before the squares are read: names that stand for one another twice would be read twice as often at each step.
+        if in_square {
+            object.error(
+                "a `checkerboard` of textures in another one",
+                "its squares show colours or numbers there; others also a `bitmap`, a `mesh_attribute`, a `volume` or such a \
+                 `checkerboard`",
+            );
+            return None;
+        }
         return squares(object, given, to_uv, wanted);
     }
     // As in Mitsuba, a spectrum in a texture counts as a reflectance, even where the texture is the radiance of an emitter.
@@ -106,7 +120,7 @@ fn squares(
     }
     let channels = wanted.channels.told_by(1);
     let read = |(key, value): (&str, Option<Value<'_>>), default: f32| match value {
-        Some(value) => read_channels(&value, wanted.quantity, channels),
+        Some(value) => read_within(&value, wanted.quantity, channels, true),
         None => {
             let path = format!("{}.{key}", object.value.path);
             Some(Texture::Constant(repeated(&path, &[default], wanted)))
@@ -115,16 +129,6 @@ fn squares(
     let [first, second] = given;
     let [first, second] = [read(first, CHECKERBOARD[0]), read(second, CHECKERBOARD[1])];
     let textures = Box::new([first?, second?]);
-    if textures
-        .iter()
-        .any(|texture| matches!(texture, Texture::Squares { .. }))
-    {
-        object.error(
-            "a `checkerboard` of checkerboards of textures",
-            "its squares show colours, numbers, a `bitmap`, a `mesh_attribute`, a `volume` or a `checkerboard` of colours",
-        );
-        return None;
-    }
     Some(Texture::Squares {
         path: object.value.path.clone(),
         textures,

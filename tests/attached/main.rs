@@ -271,6 +271,11 @@ fn scenes_out_of_reach_are_refused() {
             sky,
             "reflectances that are constant or a `bitmap`",
         ),
+        (
+            r#"{"type": "checkerboard", "color0": {"type": "bitmap", "data": {"resolution": [2, 2], "value": 0.5}}}"#,
+            sky,
+            "reflectances that are constant or a `bitmap`",
+        ),
     ] {
         let why = plane(reflectance, light).expect_err(light);
         assert!(why.contains(expected), "{why}");

@@ -101,6 +101,54 @@ fn integrators_tell_how_derivatives_are_taken() {
         r#""integrator": {{"type": "path", "hide_emitters": true}}, {sky}, {CAMERA}"#
     ));
     assert_eq!((hidden.settings.hide_emitters, hidden.settings.surfaces), (1, 0));
+    let map = r#""sky": {"type": "envmap", "data": {"resolution": [4, 2], "value": 1e9}}"#;
+    let (hidden, params) = super::world(&format!(
+        r#""integrator": {{"type": "path", "hide_emitters": true}}, {map}, {CAMERA}"#
+    ));
+    assert_eq!((hidden.magnitudes, params.parameters.len()), (vec![0], 1));
+}
+
+/// The expected order e of ∂L/∂θ, as e − clamp(e, −6, 6): by intensities the square of the inverse distance (2⁻³⁰ at 2¹⁵) whatever
+/// their values, by radiances one, as lights may be seen, by factors of a texture or a map the other factor, by anything else the
+/// radiance.
+#[test]
+fn the_size_of_derivatives_is_expected_from_the_lights() {
+    let floor = r#""floor": {"type": "rectangle", "bsdf": {"type": "diffuse"}}"#;
+    let point = |distance: f32, intensity: f32| {
+        format!(r#""lamp": {{"type": "point", "position": [0, 0, {distance}], "intensity": {intensity}}}"#)
+    };
+    let sun = |irradiance: f32| {
+        format!(r#""sun": {{"type": "directional", "direction": [0, 0, -1], "irradiance": {irradiance}}}"#)
+    };
+    let slide = r#""lamp": {"type": "projector", "fov": 20, "irradiance": {"type": "bitmap", "data": {"resolution": [2, 2], "value": 1024}},
+        "scale": 65536, "to_world": [{"rotate": {"axis": [1, 0, 0], "angle": 180}}, {"translate": [0, 0, 1]}]}"#;
+    let star = r#""lamp": {"type": "sphere", "center": [0, 0, 4], "radius": 1e-4, "emitter": {"type": "area", "radiance": 1e9}}"#;
+    let map = r#""sky": {"type": "envmap", "data": {"resolution": [4, 2], "value": 1024}, "scale": 65536}"#;
+    let fog = r#""fog": {"type": "cube", "bsdf": {"type": "null"}, "interior": {"type": "heterogeneous", "sigma_t": {"type": "constvolume",
+        "value": 3}, "emission": {"type": "constvolume", "value": 1048576}}}"#;
+    let reflectance = "floor.bsdf.reflectance";
+    for (light, expected) in [
+        (point(1.0, 3.0), vec![("lamp.intensity", 0), (reflectance, 0)]),
+        (point(32768.0, 0.0), vec![("lamp.intensity", -24), (reflectance, 0)]),
+        (point(32768.0, 1e9), vec![("lamp.intensity", -24), (reflectance, 0)]),
+        (
+            format!("{}, {}", point(1.0, 1e-9), sun(65536.0)),
+            vec![("lamp.intensity", 0), ("sun.irradiance", 0), (reflectance, 10)],
+        ),
+        (
+            slide.into(),
+            vec![("lamp.scale", 4), ("lamp.irradiance", 10), (reflectance, 20)],
+        ),
+        (star.into(), vec![("lamp.emitter.radiance", 0), (reflectance, 0)]),
+        (map.into(), vec![("sky.scale", 4), ("sky.data", 10), (reflectance, 20)]),
+        (fog.into(), vec![("fog.interior.emission", 0), (reflectance, 14)]),
+    ] {
+        let (world, params) = world(&format!("{floor}, {light}, {CAMERA}"));
+        for (path, order) in expected {
+            let index = params.find(path).unwrap_or_else(|| panic!("{path} in {light}"));
+            assert_eq!(world.magnitudes[index], order, "{path} in {light}");
+        }
+    }
 }
 
 /// The majorant of a constant extinction has a margin and a floor only where a run changes that extinction.

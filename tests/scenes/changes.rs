@@ -128,7 +128,7 @@ fn mistakes_are_told_where_they_were_typed() {
 fn objects_that_are_changed_inside_say_so() {
     let told = mistakes(WORLD, &["optimize.references=images", "sun.irradiance=2"]);
     assert!(
-        told.contains("scene.json:18:15: 1 of 1 views have no `image`")
+        told.contains("scene.json:18:15: 1 of 1 views has no `image`")
             && told.ends_with("what to compare with (with `--set optimize.references=images`)"),
         "{told}"
     );

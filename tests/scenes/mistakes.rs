@@ -429,7 +429,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""references": {"type": "constant", "value": 0.5}"#,
         r#""references": "images""#,
-        "18:15: 1 of 1 views have no `image` to be compared with (camera) at optimize: give each one, or say in `references` what to compare with",
+        "18:15: 1 of 1 views has no `image` to be compared with (camera) at optimize: give each one, or say in `references` what to compare with",
     ),
     (
         r#""references": {"type": "constant", "value": 0.5}"#,
@@ -459,7 +459,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""stages": ["#,
         r#""batch": {"views": 2}, "stages": ["#,
-        "23:24: 2 views an iteration at optimize.batch.views: there are only 1 to learn from",
+        "23:24: 2 views an iteration at optimize.batch.views: there is only 1 to learn from",
     ),
     (
         r#""stages": ["#,

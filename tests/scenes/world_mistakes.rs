@@ -343,8 +343,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         FLOOR,
         r#""reflectance": {"type": "checkerboard", "color0": {"type": "checkerboard", "color0": {"type": "checkerboard"}}}"#,
-        "14:77: a `checkerboard` of checkerboards of textures at floor.bsdf.reflectance: its squares show colours, numbers, a \
-         `bitmap`, a `mesh_attribute`, a `volume` or a `checkerboard` of colours",
+        "14:112: a `checkerboard` of textures in another one at floor.bsdf.reflectance.color0: its squares show colours or numbers \
+         there; others also a `bitmap`, a `mesh_attribute`, a `volume` or such a `checkerboard`",
     ),
     (
         SUN,
@@ -682,7 +682,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#"{"type": "constant", "value": 0.5}"#,
         r#""images""#,
-        "18:15: 1 of 1 views have no `image`",
+        "18:15: 1 of 1 views has no `image`",
     ),
 ];
 

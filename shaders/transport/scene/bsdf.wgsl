@@ -39,7 +39,7 @@ struct BsdfSample {
     lit: bool,
 }
 
-// Probabilities of leaves at a point: the sum of their weights, and the least probability that each has whatever its weight.
+// Probabilities of leaves at a point: the sum of their weights, at least one where light may pass straight on, and the least probability that each has whatever its weight.
 struct Choice {
     total: f32,
     least: f32,
@@ -87,9 +87,9 @@ fn leaf_weight(leaf: Leaf, point: SurfacePoint) -> f32 {
     return weight;
 }
 
-// Whether there is one leaf, which is always chosen. If light passes straight through a part of the leaves and others are missing
-// on this side, a path ends there with the weight of those that are missing: a picture's alpha counts the paths that go
-// straight on.
+// Whether the leaf is chosen without a random number. A mask seen from the side where what it masks has no lobe is the exception
+// among single leaves: its null leaf is chosen with the probability of its weight, else the path ends as if absorbed, since a
+// picture's alpha counts the paths that go straight on.
 fn is_certain(at: Interaction) -> bool {
     return at.leaves.y == 1u && (!passes_straight(at) || leaf_record(at.leaves.x).factors == 0u);
 }
@@ -119,6 +119,7 @@ fn choice(at: Interaction) -> Choice {
     if chances.total <= 0.0 {
         chances.least = each;
     } else if passes_straight(at) {
+        // Where leaves are missing on this side, the probabilities of the others are their weights.
         chances.total = max(chances.total, 1.0);
     }
     return chances;
@@ -234,8 +235,8 @@ fn leaf_sample(leaf: Leaf, at: Interaction, sampler: ptr<function, Sampler>) -> 
     return drawn;
 }
 
-// What rounding leaves of the sum of all probabilities; if more is left, leaves are missing.
-const MISSING: f32 = 1e-5;
+// How far the sum of all probabilities may be below one by rounding; if it is less, leaves are missing.
+const ROUNDING_OF_SUM: f32 = 1e-5;
 
 // Chooses a leaf with its probability; false if there is none, or the path ends instead.
 fn choose_leaf(at: Interaction, chances: Choice, sampler: ptr<function, Sampler>, sampled: ptr<function, BsdfSample>) -> bool {
@@ -263,7 +264,7 @@ fn choose_leaf(at: Interaction, chances: Choice, sampler: ptr<function, Sampler>
         }
         left -= probability;
     }
-    return found && left < MISSING;
+    return found && left < ROUNDING_OF_SUM;
 }
 
 // The factor on the path's throughput for a sample: the value of its lobe over its pdf or probability.

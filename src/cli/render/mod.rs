@@ -24,7 +24,7 @@ use crate::output::images::{file_stems, with_extension};
 use crate::output::run_folder::create;
 use crate::output::streams::{print_bytes, print_line};
 use crate::params::ParamSet;
-use crate::resident::Resident;
+use crate::resident::{Resident, Transport};
 use crate::scene::{Background, Scene, Sensor};
 use film::{Film, films};
 use turntable::Turntable;
@@ -131,8 +131,11 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         let shapes: Vec<_> = params.parameters.iter().map(|p| p.shape).collect();
         resident.fit(&shapes);
     }
-    // Without tuned parameters no memory is allocated for gradients.
+    // Without tuned parameters no memory is allocated for gradients, and no path is spent on what a run may change.
     params.parameters.iter_mut().for_each(|p| p.tuning = None);
+    if let Transport::Paths(paths) = &mut resident.transport {
+        paths.bsdfs.hold();
+    }
     let data = data_marks(&resident, &params);
     device.load(resident, params, Optimizer::Sgd { momentum: 0.0 })?;
     Cluster::world().agree(&data).map_err(|e| anyhow!(e))?;

@@ -265,7 +265,18 @@ impl<'a> Materials<'a> {
         buffer: &mut Buffer,
     ) -> Result<()> {
         let input = |key: &str| input(material, key);
-        let number = |key: &str| input(key).and_then(constant).map_or(0.0, |[x, ..]| x);
+        let number = |key: &str| match input(key) {
+            None => 0.0,
+            // Of textures that are no images.
+            Some(texture) => constant(texture).map_or(0.5, |[x, ..]| x),
+        };
+        let others = material.inputs.iter().filter(|input| input.key != "base_color");
+        if others
+            .map(|input| &input.texture)
+            .any(|texture| !is_image(texture) && constant(texture).is_none())
+        {
+            making.note("its textures that are no images become one number, 0.5");
+        }
         self.base_color(input("base_color"), surface, making, buffer)?;
         making.pbr["metallicFactor"] = json!(number("metallic"));
         making.pbr["roughnessFactor"] = json!(number("roughness"));
@@ -418,7 +429,11 @@ impl<'a> Materials<'a> {
                     channels: 3,
                     data: [a, b, b, a].concat(),
                 };
-                let path = colors[0].path.clone();
+                let path = colors[0]
+                    .path
+                    .strip_suffix(".color0")
+                    .unwrap_or(&colors[0].path)
+                    .to_owned();
                 (path, picture, *to_uv, true, Wrap::Repeat)
             }
             Texture::Constant(_) | Texture::Squares { .. } | Texture::Attribute(_) | Texture::Volume { .. } => {

@@ -91,8 +91,8 @@ struct Choice {
     least: f32,
 }
 
-/// What rounding leaves of the sum of all probabilities; if more is left, leaves are missing.
-const MISSING: f32 = 1e-5;
+/// How far the sum of all probabilities may be below one by rounding; if it is less, leaves are missing.
+const ROUNDING_OF_SUM: f32 = 1e-5;
 
 /// The probability with which a leaf of this weight is chosen.
 #[inline]
@@ -253,9 +253,9 @@ impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
             || facing(self.scene, self.look, leaf, self.at).is_some()
     }
 
-    /// Whether there is one leaf, which is always chosen. If light passes straight through a part of the leaves and others are
-    /// missing on this side, a path ends there with the weight of those that are missing: a picture's alpha counts the
-    /// paths that go straight on.
+    /// Whether the leaf is chosen without a random number. A mask seen from the side where what it masks has no lobe is the
+    /// exception among single leaves: its null leaf is chosen with the probability of its weight, else the path ends as if
+    /// absorbed, since a picture's alpha counts the paths that go straight on.
     #[inline]
     fn is_certain(&self) -> bool {
         match self.leaves {
@@ -292,6 +292,7 @@ impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
             0 => 0.0,
             _ => EXPLORED * each,
         };
+        // Where leaves are missing on this side, the probabilities of the others are their weights.
         if total > 0.0 && self.passes_straight() {
             total = total.max(1.0);
         }
@@ -381,7 +382,7 @@ impl<'a, L: Fn(u32) -> &'a [f32] + Copy> Side<'_, 'a, f32, L> {
             }
             left -= probability;
         }
-        last.filter(|_| left < MISSING)
+        last.filter(|_| left < ROUNDING_OF_SUM)
     }
 }
 

@@ -285,7 +285,7 @@ impl PathPasses {
             let slot = slot.checked_sub(parameters).map_or(slot, |mesh| meshes[mesh].slot as usize);
             DeviceError::Overflow(format!(
                 "the gradient of {} left the range of its sums: it is more than a thousand times what the scene's lights and \
-                 values suggest; if values ran away, lower the learning rate or set `bounds`, else leave it out, or state \
+                 values suggest; if values ran away, lower the learning rate or set `bounds`, else do not optimise it, or state \
                  light or lengths in other units",
                 inputs.params.parameters[slot].path
             ))
