@@ -283,12 +283,13 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
     }
     let moves = |sensor: &Sensor| !sensor.motion.is_empty();
     let sees_map = matches!(scene.background, Background::Envmap { .. }) && !scene.integrator.hide_emitters;
-    if sees_map && scene.sensors.iter().any(moves) {
-        return Some(
-            "the camera may see the `envmap`, whose derivatives by the direction that it is looked at in only `prb_attached` knows; \
-             use that, say \"hide_emitters\": true in the integrator, or light the scene otherwise"
-                .into(),
-        );
+    if let Some(sensor) = scene.sensors.iter().find(|sensor| sees_map && moves(sensor)) {
+        return Some(format!(
+            "the camera `{}` moves and may see the `envmap`, whose derivatives by the direction that it is looked at in only \
+             `prb_attached` knows; use that, leave the camera where it is, say \"hide_emitters\": true in the integrator, or light \
+             the scene otherwise",
+            sensor.name
+        ));
     }
     if !still && paths.bsdfs.leaves.iter().any(|record| record.flags & leaf::BUMP != 0) {
         return Some("there is a `bumpmap`, whose slopes have no derivatives by the point; use a `normalmap`".into());

@@ -1,5 +1,7 @@
 //! Commands on the results of a run: renders, and checks of its gradients.
 
+use prbopt::io::{mesh, npy};
+
 use super::*;
 
 #[test]
@@ -200,4 +202,37 @@ fn gradcheck_leaves_files_that_others_can_check() {
         let density = prbopt::io::npy::read(&place.path(folder).join("object.interior.sigma_t.npy")).expect("an array");
         assert_eq!((density.size, density.channels), ([4, 4, 4], 1));
     }
+}
+
+/// A run that moves vertices writes the mesh with them; a picture of its scene says which values are not those of the file.
+#[test]
+fn moved_vertices_are_a_mesh_and_initial_values_are_told() {
+    let place = Place::new();
+    let panel = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/meshes/panel.obj");
+    place.write(
+        "panel.json",
+        &json!({
+            "integrator": {"type": "direct"},
+            "camera": {"type": "perspective", "fov": 30, "to_world": [{"look_at": {"origin": [0, 0, 5], "target": [0, 0, 0], "up": [0, 1, 0]}}],
+                "film": {"type": "hdrfilm", "width": 8, "height": 8, "rfilter": {"type": "box"}}},
+            "lamp": {"type": "point", "position": [1, 2, 4], "intensity": 20},
+            "panel": {"type": "obj", "filename": panel, "bsdf": {"type": "twosided", "bsdf": {"type": "diffuse", "reflectance": 0.2}}},
+            "optimize": {"iterations": 2, "references": {"type": "constant", "value": 0.3}, "parameters": {
+                "panel.vertex_positions": {"learning_rate": 0.01}, "panel.bsdf.bsdf.reflectance": {"initial": 0.6}}},
+        }),
+    );
+    place.expect(0, &["optimize", "panel.json", "--device", "cpu", "-o", "run"]);
+    let numbers = npy::read(&place.path("run/final/panel.vertex_positions.npy")).expect("readable");
+    let mesh = mesh::read_ply(&place.path("run/final/panel.ply"), false, false).expect("readable");
+    assert_eq!(mesh.positions.as_flattened(), numbers.data);
+    let begun = mesh::read_obj(Path::new(panel), false, false).expect("readable");
+    assert_ne!(mesh.positions, begun.positions);
+    assert!(place.path("run/final/panel.obj").exists());
+    let render = |more: &[&str]| {
+        let words = [&["render", "panel.json", "--device", "cpu", "--spp", "1"], more].concat();
+        place.expect(0, &words).1
+    };
+    let told = "`panel.bsdf.bsdf.reflectance`: the values shown are those that a run begins with";
+    assert!(render(&[]).contains(told));
+    assert!(!render(&["--parameters", "run/final"]).contains(told));
 }

@@ -173,7 +173,7 @@ fn run(device: &mut dyn Device, case: &Case) -> Outcome {
     let batch = Batch { table, drawn: None };
     for parameter in &mut params.parameters {
         if let Some(tuning) = &mut parameter.tuning {
-            tuning.learning_rate = 0.01;
+            tuning.learning_rate = 0.005;
         }
         if parameter.path.ends_with("sky.data") {
             let values = parameter.values.iter_mut().enumerate();

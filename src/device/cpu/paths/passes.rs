@@ -244,12 +244,7 @@ impl PathPasses {
         let Self {
             scene, tables, sums, ..
         } = self;
-        let largest_of = |ds: &[[f32; 3]]| ds.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
-        let own = adjoint.par_chunks(CHUNK).enumerate();
-        let own = own.filter(|(i, _)| inputs.cluster.owns(*i));
-        let largest = own.map(|(_, ds)| largest_of(ds)).reduce(|| 0.0, f32::max);
-        let largest = inputs.cluster.max(largest);
-        let units = Units::new(largest, pass.batch.pixels(), pass.spp);
+        let units = Units::new(largest(inputs, adjoint), pass.batch.pixels(), pass.spp);
         // Behind the parameters' gradients are those by the normals of meshes' vertices.
         let meshes = &scene.rest.meshes;
         let mut gradients = std::mem::take(&mut updates.gradients);
@@ -282,19 +277,33 @@ impl PathPasses {
         updates.gradients = gradients;
         updates.activity.iter_mut().for_each(Activity::touch_all);
         added.map_err(|slot| {
-            let slot = slot.checked_sub(parameters).map_or(slot, |mesh| meshes[mesh].slot as usize);
-            DeviceError::Overflow(format!(
-                "the gradient of {} left the range of its sums: it is more than a thousand times what the scene's lights and \
-                 values suggest; if values ran away, lower the learning rate or set `bounds`, else do not optimise it, or state \
-                 light or lengths in other units",
-                inputs.params.parameters[slot].path
-            ))
+            let slot = slot
+                .checked_sub(parameters)
+                .map_or(slot, |mesh| meshes[mesh].slot as usize);
+            out_of_range(&inputs.params.parameters[slot].path)
         })?;
         if failed && done.is_ok() {
             return Err(DeviceError::TooLarge("another rank has no room for its share".into()));
         }
         done
     }
+}
+
+/// The largest magnitude in the adjoint images of all ranks.
+fn largest(inputs: &Inputs, adjoint: &[[f32; 3]]) -> f32 {
+    let of = |ds: &[[f32; 3]]| ds.iter().flatten().fold(0f32, |m, d| m.max(d.abs()));
+    let chunks = adjoint.par_chunks(CHUNK).enumerate();
+    let own = chunks.filter(|(i, _)| inputs.cluster.owns(*i));
+    inputs.cluster.max(own.map(|(_, ds)| of(ds)).reduce(|| 0.0, f32::max))
+}
+
+/// The error of a parameter whose sums left their range.
+fn out_of_range(path: &str) -> DeviceError {
+    DeviceError::Overflow(format!(
+        "the gradient of {path} left the range of its sums: it is more than a thousand times what the scene's lights and values \
+         suggest; if values ran away, lower the learning rate or set `bounds`, else do not optimise it, or state light or lengths \
+         in other units"
+    ))
 }
 
 /// How a variant of radiative backpropagation estimates the radiance still to come.
