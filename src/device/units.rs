@@ -5,6 +5,8 @@
 //! the sum's magnitude was 2⁶² units or more before it. A sum below 2⁶² cannot leave 64 bits by one contribution,
 //! whatever the order; a sum of 2⁶² or more is found by the next addition, or when the sum is read in the end.
 
+use crate::resident::magnitudes::binary_order;
+
 /// Contributions and sums of this many units or more are an overflow: 2⁶².
 pub(super) const LIMIT: i64 = 1 << 62;
 
@@ -33,7 +35,7 @@ impl Units {
         let carried = f64::from(largest) / f64::from(spp.max(1));
         Self {
             digits: 62 - DEPENDENCE - paths.next_power_of_two().ilog2() as i32,
-            exponent: if carried == 0.0 { 0 } else { exponent(carried) },
+            exponent: binary_order(carried),
         }
     }
 
@@ -57,7 +59,7 @@ pub(super) fn spread(texels: usize) -> i32 {
 /// all paths end on one pixel, three bits are left for filters with negative lobes.
 pub(super) fn units_of_film(largest: f32, paths: u64) -> f32 {
     let digits = 62 - 3 - paths.max(1).next_power_of_two().ilog2() as i32;
-    power_of_two((digits - 1 - exponent(f64::from(largest))).clamp(-126, 126))
+    power_of_two((digits - 1 - binary_order(f64::from(largest))).clamp(-126, 126))
 }
 
 // Among surfaces, the splat of a light path has no known upper bound. Each colour of a pixel therefore has three sums, each for
@@ -73,11 +75,6 @@ pub(super) const FILM_SUMS: u64 = 10;
 
 /// Additions that such a sum has room for before it must be settled.
 pub(super) const BIN_ADDITIONS: u64 = 1 << 22;
-
-/// The e of 2^e ≤ x < 2^(e + 1).
-fn exponent(x: f64) -> i32 {
-    ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023
-}
 
 fn power_of_two(exponent: i32) -> f32 {
     f32::from_bits(((exponent + 127) as u32) << 23)
@@ -143,7 +140,7 @@ mod tests {
         assert!(units_in_one(0.0, 9, 9, 9).is_normal());
         let of_magnitude = |magnitude| Units::new(1.0, 1 << 10, 1).in_one(0, magnitude);
         assert_eq!([-30, 20, 300].map(of_magnitude), [70, 20, -126].map(power_of_two));
-        assert_eq!([1.0, 1.99, 2.0, 0.75, 1e-300].map(exponent), [0, 0, 1, -1, -997]);
+        assert_eq!([1.0, 1.99, 2.0, 0.75, 1e-300].map(binary_order), [0, 0, 1, -1, -997]);
     }
 
     #[test]

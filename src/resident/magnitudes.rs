@@ -175,8 +175,8 @@ fn mean(values: &[f32]) -> f64 {
     sum / values.len().max(1) as f64
 }
 
-/// The e of 2^e ≤ x < 2^(e + 1); zero for zero and for what is not finite.
-fn binary_order(x: f64) -> i32 {
+/// The e of 2^e ≤ x < 2^(e + 1); zero for zero, subnormal numbers and what is not finite.
+pub fn binary_order(x: f64) -> i32 {
     match x.is_normal() {
         true => ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023,
         false => 0,

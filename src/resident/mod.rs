@@ -17,7 +17,7 @@ pub mod lamp;
 pub mod layout;
 pub mod light;
 mod light_tables;
-mod magnitudes;
+pub mod magnitudes;
 pub mod majorants;
 pub mod motion;
 pub mod optics;
