@@ -205,7 +205,7 @@ fn cases(folder: &Path) -> Vec<Case> {
     let mut around = shining(cube(), "room");
     (around.interior, around.flip_normals, around.to_world) = (None, true, placed(8.0, 0.2, [0.0; 3]));
     let gem = |face_normals, bsdf| gem(folder, face_normals, bsdf);
-    vec![
+    let mut cases = vec![
         case(
             "smooth mesh with a bilinear image, mirrored, envmap, drt",
             world(vec![
@@ -223,21 +223,10 @@ fn cases(folder: &Path) -> Vec<Case> {
                 gem(true, image(folder, true, Wrap::Clamp)),
                 floor(folder, false, Wrap::Clamp),
             ]),
-            sky(),
+            envmap(),
             FreeFlight,
         ),
-        case("smoke in a mesh, drt", world(vec![clear()]), sky(), Drt),
-        case(
-            "lights on a mesh and a cube, drt",
-            world(vec![
-                cube(),
-                lamp(true),
-                bright.clone(),
-                floor(folder, false, Wrap::Repeat),
-            ]),
-            Background::None,
-            Drt,
-        ),
+        case("smoke in a mesh, drt", world(vec![clear()]), envmap(), Drt),
         case(
             "a smooth light beside fog in a mesh, free flight",
             World {
@@ -246,12 +235,6 @@ fn cases(folder: &Path) -> Vec<Case> {
             },
             envmap(),
             FreeFlight,
-        ),
-        case(
-            "in a shining room, drt",
-            world(vec![around, cube(), gem(true, image(folder, false, Wrap::Repeat))]),
-            Background::None,
-            Drt,
         ),
         case(
             "smooth signed distances beside a mesh, drt",
@@ -274,16 +257,60 @@ fn cases(folder: &Path) -> Vec<Case> {
             Drt,
         ),
         case(
-            "signed distances, free flight",
+            "lights on a mesh and a cube, drt",
             world(vec![
                 cube(),
-                level(folder, false, painted()),
+                lamp(true),
+                bright.clone(),
                 floor(folder, false, Wrap::Repeat),
             ]),
-            sky(),
-            FreeFlight,
+            Background::None,
+            Drt,
         ),
-    ]
+        case(
+            "in a shining room, drt",
+            world(vec![around, cube(), gem(true, image(folder, false, Wrap::Repeat))]),
+            Background::None,
+            Drt,
+        ),
+    ];
+    for case in cases.iter_mut().filter(|case| case.is_under_a_map()) {
+        case.world.surfaces.extend(all_kinds(folder));
+    }
+    cases.push(case(
+        "signed distances, free flight",
+        world(vec![
+            cube(),
+            level(folder, false, painted()),
+            floor(folder, false, Wrap::Repeat),
+        ]),
+        sky(),
+        FreeFlight,
+    ));
+    cases
+}
+
+/// A small shape and a small light of each kind: shaders are compiled for the kinds that a world has, which takes a driver longer
+/// than a test, and worlds with the same kinds have the same shaders.
+fn all_kinds(folder: &Path) -> Vec<Surface> {
+    let speck = |mut shape: Surface, i: usize| {
+        (shape.interior, shape.to_world) = (None, placed(0.15, 0.5 * i as f32, [0.5 * i as f32 - 1.0, -1.6, 0.4]));
+        shape
+    };
+    let ball = |bsdf| surface(ball(folder, false), Affine3A::IDENTITY, bsdf, [None; 2]);
+    let shapes = [
+        surface(Geometry::Cube, Affine3A::IDENTITY, painted(), [None; 2]),
+        surface(Geometry::Rectangle, Affine3A::IDENTITY, painted(), [None; 2]),
+        ball(image(folder, false, Wrap::Repeat)),
+        level(folder, true, painted()),
+        shining(cube(), "spark"),
+        shining(ball(Bsdf::Null), "ember"),
+    ];
+    shapes
+        .into_iter()
+        .enumerate()
+        .map(|(i, shape)| speck(shape, i))
+        .collect()
 }
 
 #[test]

@@ -13,11 +13,13 @@ use serde_json::{Map, Value};
 
 use super::gpu;
 use super::iterations::{ADAM, iterate};
+use super::scenes::noise;
 use super::worlds::{Outcome, compare, gradients, image};
 use small::moving::moving_worlds;
 use small::worlds::SmallWorld;
 
-pub(super) fn run(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
+/// Loads a small world with all of its views: these, and the slots of the parameters that are checked.
+fn load(device: &mut dyn Device, small: &SmallWorld) -> (Batch, Vec<usize>) {
     let options = gradcheck::Options {
         seed: 5,
         ..gradcheck::Options::default()
@@ -27,11 +29,32 @@ pub(super) fn run(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
     resident.set_constant_reference([0.3, 0.5, 0.4]);
     let sensors: Vec<u32> = (0..resident.sensors.len() as u32).collect();
     let table = PixelTable::new(&resident.sensors, &sensors).expect("few pixels");
-    let batch = Batch { table, drawn: None };
     for tuning in params.parameters.iter_mut().filter_map(|p| p.tuning.as_mut()) {
         tuning.learning_rate = 0.003;
     }
     device.load(resident, params, ADAM).expect("a small scene");
+    (Batch { table, drawn: None }, setup.checked)
+}
+
+/// Images before and after all checked parameters have changed by up to a tenth.
+pub(super) fn shake(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
+    let (batch, checked) = load(device, small);
+    let mut outcome = Outcome::new();
+    image(device, &batch, "image", &mut outcome);
+    for slot in checked {
+        let mut values = device.read(slot, ArrayKind::Values).expect("values");
+        for (i, value) in values.iter_mut().enumerate() {
+            *value += 0.2 * noise(7, i) - 0.1;
+        }
+        device.write(slot, ArrayKind::Values, &values).expect("as many values");
+    }
+    device.rebuild().expect("it rebuilds");
+    image(device, &batch, "image after a change", &mut outcome);
+    outcome
+}
+
+fn run(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
+    let (batch, checked) = load(device, small);
     let mut outcome = Outcome::new();
     image(device, &batch, "image", &mut outcome);
     gradients(device, &batch, &mut outcome);
@@ -41,10 +64,10 @@ pub(super) fn run(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
         let (_, gradient) = found.expect("it has a gradient");
         gradient.iter().any(|g| *g != 0.0)
     };
-    let reached = setup.checked.iter().filter(is_reached).count();
-    assert!(4 * reached >= 3 * setup.checked.len(), "{}: {reached}", small.name);
+    let reached = checked.iter().filter(is_reached).count();
+    assert!(4 * reached >= 3 * checked.len(), "{}: {reached}", small.name);
     iterate(device, &batch, 4, 0.2);
-    for slot in &setup.checked {
+    for slot in &checked {
         let values = device.read(*slot, ArrayKind::Values).expect("values");
         let path = &device.params().parameters[*slot].path;
         outcome.push((format!("{path} after ten iterations"), values));

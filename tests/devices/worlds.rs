@@ -40,6 +40,12 @@ pub(super) struct Case {
     look: fn(&mut Sensor),
 }
 
+impl Case {
+    pub(super) fn is_under_a_map(&self) -> bool {
+        matches!(self.background, Background::Envmap { .. })
+    }
+}
+
 fn array(path: &str, kind: Kind, size: [usize; 3], values: &[f32], bounds: [f32; 2]) -> Array {
     Array {
         path: path.into(),
@@ -514,12 +520,13 @@ pub(super) fn gradients(device: &mut dyn Device, batch: &Batch, outcome: &mut Ou
     }
 }
 
-/// The channels of the first surfaces (AOVs), and an image.
+/// The channels of the first surfaces (AOVs), an image, and gradients.
 pub(super) fn look(device: &mut dyn Device, case: &Case) -> Outcome {
     let batch = load(device, case);
     let mut outcome = Outcome::new();
     channels(device, &batch, &mut outcome);
     image(device, &batch, "image", &mut outcome);
+    gradients(device, &batch, &mut outcome);
     outcome
 }
 
