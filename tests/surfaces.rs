@@ -240,14 +240,14 @@ fn a_world_of_any_size_looks_the_same() {
 /// The mean over a small picture of a wall that fills it, whose BSDF is `bsdf`, between a point light and a constant sky.
 /// The camera looks along `toward`, ±1 along z, at the wall's front from +z.
 fn wall(bsdf: &str, toward: f32, more: &str, spp: u32) -> [f64; 3] {
-    let [r, g, b, _] = film(bsdf, toward, more, spp);
+    let [r, g, b, _] = film(r#"{"type": "volpath", "max_depth": 2}"#, bsdf, toward, more, spp);
     [r, g, b]
 }
 
-/// The same with alpha.
-fn film(bsdf: &str, toward: f32, more: &str, spp: u32) -> [f64; 4] {
+/// The same with alpha, by any integrator.
+fn film(integrator: &str, bsdf: &str, toward: f32, more: &str, spp: u32) -> [f64; 4] {
     let (resident, params) = resident(&format!(
-        r#"{{"integrator": {{"type": "volpath", "max_depth": 2}},
+        r#"{{"integrator": {integrator},
             "camera": {{"type": "perspective", "fov": 20,
                 "to_world": [{{"look_at": {{"origin": [0, 0, {}], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
                 "film": {{"type": "hdrfilm", "width": 16, "height": 16, "rfilter": {{"type": "box"}}}}}},
@@ -320,10 +320,14 @@ fn masks_let_their_share_through() {
             assert!((found[c] - expected).abs() < allowed, "opacity {opacity}: {found:?}");
         }
     }
-    // Alpha is what the mask leaves, also from behind, where what is masked has no side.
-    for toward in [-1.0, 1.0] {
-        let [.., alpha] = film(&mask(0.35), toward, "", 256);
-        assert!((alpha - 0.35).abs() < 5.0 * 0.5 / 256.0, "alpha {alpha}");
+    // Alpha is what the mask leaves, also from behind, where what is masked has no side; by `prb` and `direct` it is opaque.
+    for (integrator, expected) in [("volpath", 0.35), ("path", 0.35), ("prb", 1.0), ("direct", 1.0)] {
+        for toward in [-1.0, 1.0] {
+            let integrator = format!(r#"{{"type": "{integrator}"}}"#);
+            let [.., alpha] = film(&integrator, &mask(0.35), toward, "", 256);
+            let allowed = 5.0 * 0.5 / 256.0 * f64::from(u8::from(expected < 1.0));
+            assert!((alpha - expected).abs() <= allowed, "alpha {alpha} by {integrator}");
+        }
     }
     let white = r#"{"type": "diffuse", "reflectance": 1}"#;
     let lamp = r#", "lamp": {"type": "point", "position": [0, 0, 6]}"#;

@@ -358,6 +358,11 @@ const TEXTURE_FACES: u32 = 4u;
 const TEXTURE_VOLUME: u32 = 5u;
 const TEXTURE_SQUARES: u32 = 6u;
 
+// Whether media are ignored; and whether alpha takes surfaces that light passes straight through for opaque, or looks through them.
+const SURFACES_ONLY_NO: u32 = 0u;
+const SURFACES_ONLY_OPAQUE: u32 = 1u;
+const SURFACES_ONLY_CLEAR: u32 = 2u;
+
 const GRADIENT_FREE_FLIGHT: u32 = 0u;
 const GRADIENT_DRT: u32 = 1u;
 const GRADIENT_PAIRED: u32 = 2u;
@@ -552,6 +557,7 @@ struct PathSettings {
     spectral: u32,
     // Bounds of all triangles.
     low: vec3f,
+    // A constant SURFACES_ONLY_….
     surfaces_only: u32,
     high: vec3f,
     // 1 if lights are chosen with the probabilities in their records.

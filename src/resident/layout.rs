@@ -616,6 +616,16 @@ pub fn slots_of(textures: &[TextureRecord], texture: u32) -> Vec<u32> {
     }
 }
 
+/// Whether paths are followed among surfaces alone: media are ignored, and every surface that is hit ends an edge of the path
+/// and blocks shadow rays, also one that light passes straight through.
+pub mod surfaces_only {
+    pub const NO: u32 = 0;
+    /// Alpha takes a surface that light passes straight through for opaque.
+    pub const OPAQUE: u32 = 1;
+    /// Alpha looks through such a surface.
+    pub const CLEAR: u32 = 2;
+}
+
 /// What every path of a world shares.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
@@ -635,8 +645,7 @@ pub struct PathSettings {
     pub spectral: u32,
     /// The box around all meshes' triangles.
     pub low: [f32; 3],
-    /// 1 if media are ignored, and every surface that is hit ends an edge of the path and blocks shadow rays, also one that
-    /// light passes straight through.
+    /// A constant of [`surfaces_only`].
     pub surfaces_only: u32,
     pub high: [f32; 3],
     /// 1 if lights are chosen with the probabilities in their records, 0 if uniformly.

@@ -13,7 +13,7 @@ use super::geometry::{cylinder_area, inverse, radius};
 use super::glide::{Ground, Track};
 use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, NONE, SensorRecord, SurfaceRecord, Triangle, leaf, light,
-    surface, texture,
+    surface, surfaces_only, texture,
 };
 use super::paths::{Estimator, PathScene};
 use super::vertices::Vertices;
@@ -265,7 +265,7 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
     }
     // Only shadow rays meet lights without a surface, from points that stand still. But a shadow ray that passes straight
     // through a surface would cross it elsewhere as the light moves.
-    let (still, shadowed) = (lights_alone(scene), paths.settings.surfaces_only == 1);
+    let (still, shadowed) = (lights_alone(scene), paths.settings.surfaces_only != surfaces_only::NO);
     if !still && !paths.distances.grids.is_empty() {
         return Some("there is an `sdfgrid`, whose normals have no derivatives by the point; use a mesh".into());
     }

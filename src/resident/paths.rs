@@ -18,7 +18,7 @@ use super::geometry::{cylinder, inverse};
 use super::interior::{Interior, interiors};
 use super::layout::{
     self, CornerRecord, EmissiveTriangleRecord, LightRecord, MediumRecord, NONE, PathSettings, PhaseRecord,
-    SurfaceRecord, Triangle, VolumeRecord,
+    SurfaceRecord, Triangle, VolumeRecord, surfaces_only,
 };
 use super::magnitudes::magnitudes;
 use super::majorants::{MARGIN, MajorantRule};
@@ -140,7 +140,7 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         ..
     } = build;
     paths.bsdfs.place_volumes(&mut paths.volumes);
-    if paths.settings.surfaces_only == 0 {
+    if paths.settings.surfaces_only == surfaces_only::NO {
         containers::check(scene, &containers)?;
     }
     set_floors(scene, &mut paths, &containers);
@@ -185,7 +185,10 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
     }
     paths.rest =
         Rest::new(scene, &paths, triangles, following, params).map_err(|what| IoError::new(&scene.path, what))?;
-    if paths.rest.motions.is_empty() && paths.rest.meshes.is_empty() && paths.settings.surfaces_only == 0 {
+    if paths.rest.motions.is_empty()
+        && paths.rest.meshes.is_empty()
+        && paths.settings.surfaces_only == surfaces_only::NO
+    {
         mark_alone(&mut paths.media, &paths.surfaces);
         paths.interiors = interiors;
         for (medium, sealed) in paths.media.iter_mut().zip(sealed) {
@@ -280,7 +283,11 @@ fn describe(scene: &Scene) -> PathSettings {
     let mut record = PathSettings::zeroed();
     record.environment = NONE;
     record.max_depth = integrator.max_depth.unwrap_or(NONE);
-    record.surfaces_only = u32::from(integrator.rules != Rules::Volpath);
+    record.surfaces_only = match integrator.rules {
+        Rules::Volpath => surfaces_only::NO,
+        Rules::Path => surfaces_only::CLEAR,
+        Rules::Prb | Rules::Basic | Rules::Light => surfaces_only::OPAQUE,
+    };
     record.rr_depth = match integrator.rules {
         Rules::Volpath | Rules::Prb => integrator.rr_depth,
         // `path` plays roulette after it has counted the edge.
@@ -414,7 +421,7 @@ impl Build<'_> {
         record.to_world = rows(&to_world);
         record.to_local = rows(&inverse(&to_world));
         record.kind = kind;
-        let alone = self.paths.settings.surfaces_only == 1;
+        let alone = self.paths.settings.surfaces_only != surfaces_only::NO;
         let index = |medium: Option<usize>| medium.filter(|_| !alone).map_or(NONE, |m| m as u32);
         (record.interior, record.exterior) = (index(surface.interior), index(surface.exterior));
         record.side = if surface.flip_normals { -1.0 } else { 1.0 };

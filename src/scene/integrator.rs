@@ -123,7 +123,7 @@ pub enum Rules {
     /// Media scatter, and a surface that light passes straight through ends no edge.
     #[default]
     Volpath,
-    /// Russian roulette begins with the edge `rr_depth`.
+    /// Russian roulette begins with the edge `rr_depth`, and alpha looks through surfaces that light passes straight through.
     Path,
     /// Russian roulette begins after the edge `rr_depth`, as by [`Self::Volpath`].
     Prb,
@@ -336,7 +336,7 @@ fn direct_rules(object: &mut Object<'_>) -> Rules {
     }
     match emitter {
         0 => Rules::Basic,
-        _ => Rules::Path,
+        _ => Rules::Prb,
     }
 }
 

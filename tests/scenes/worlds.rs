@@ -523,7 +523,7 @@ fn integrators() {
     );
     for (name, rules, max_depth, estimator) in [
         ("path", Rules::Path, None, Estimator::PathReplay),
-        ("direct", Rules::Path, Some(2), Estimator::PathReplay),
+        ("direct", Rules::Prb, Some(2), Estimator::PathReplay),
         ("prb", Rules::Prb, Some(6), Estimator::PathReplay),
         ("prb_basic", Rules::Basic, Some(6), Estimator::PathReplay),
         ("ad", Rules::Prb, Some(6), Estimator::Tape),
@@ -538,11 +538,11 @@ fn integrators() {
         assert_eq!(integrator(&format!(r#""type": "{name}""#)), expected, "{name}");
     }
     for (counts, rules, warnings) in [
-        (r#""shading_samples": 1"#, Rules::Path, 0),
-        (r#""shading_samples": 2"#, Rules::Path, 1),
+        (r#""shading_samples": 1"#, Rules::Prb, 0),
+        (r#""shading_samples": 2"#, Rules::Prb, 1),
         (r#""emitter_samples": 0"#, Rules::Basic, 0),
         (r#""shading_samples": 0, "bsdf_samples": 1"#, Rules::Basic, 0),
-        (r#""bsdf_samples": 0"#, Rules::Path, 1),
+        (r#""bsdf_samples": 0"#, Rules::Prb, 1),
     ] {
         let text = format!(r#""type": "direct", {counts}"#);
         let scene = read(&edited_world(r#""type": "prbvolpath""#, &text));

@@ -248,6 +248,12 @@ fn path_competes(path: ptr<function, Path>) -> bool {
     return (*path).continuous && settings.lights > 0u;
 }
 
+// Whether a path that reaches the background has come straight from the camera, as alpha sees it: nothing that stood in its way
+// counts. Only a path that was turned has a pdf.
+fn path_is_straight(path: ptr<function, Path>) -> bool {
+    return (*path).depth == 0u || (settings.surfaces_only == SURFACES_ONLY_CLEAR && (*path).pdf == 0.0);
+}
+
 // Counts a surface that light passes straight through as an edge. It blocks shadow rays, so that light behind it is not
 // weighed by MIS. False if the path ends there.
 fn path_counts_null(path: ptr<function, Path>) -> bool {

@@ -3,7 +3,7 @@
 
 use crate::resident::bsdfs::Bsdfs;
 use crate::resident::bvh::FEW_SHAPES;
-use crate::resident::layout::{LeafRecord, NONE, background, bsdf, leaf, surface, texture};
+use crate::resident::layout::{LeafRecord, NONE, background, bsdf, leaf, surface, surfaces_only, texture};
 use crate::resident::paths::PathScene;
 use crate::resident::{Resident, Transport};
 
@@ -215,7 +215,7 @@ impl Contents {
             lights_in_tree: shapes_in_tree || surfaces.iter().any(|s| s.kind == surface::MESH && s.light != NONE),
             media: !paths.media.is_empty(),
             scattering_surfaces: !bsdfs.bsdfs.is_empty(),
-            surfaces_only: paths.settings.surfaces_only == 1,
+            surfaces_only: paths.settings.surfaces_only != surfaces_only::NO,
             environment_map: resident.scene.background == background::ENVMAP,
             bitmaps: bsdfs.textures.iter().any(|record| record.kind == texture::BITMAP),
             shapes: bits(&mut surfaces.iter().map(|record| record.kind)),

@@ -7,7 +7,7 @@ use super::radiative::Incident;
 use super::tracking::{extinction, is_unbounded, ratio_track, tentative_collisions};
 use super::volpath::Walk;
 use crate::each::EachEntry;
-use crate::resident::layout::{LightRecord, MediumRecord, NONE, bsdf, gradient, light};
+use crate::resident::layout::{LightRecord, MediumRecord, NONE, bsdf, gradient, light, surfaces_only};
 use crate::transport::mode::{GATHER, REPLAY};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -280,7 +280,8 @@ fn shadow(
             None => far,
         };
         if let Some(hit) = &hit
-            && (scene.settings.surfaces_only == 1 || scene.surfaces[hit.surface as usize].bsdf != NONE && !mask(hit))
+            && (scene.settings.surfaces_only != surfaces_only::NO
+                || scene.surfaces[hit.surface as usize].bsdf != NONE && !mask(hit))
         {
             return false;
         }

@@ -6,7 +6,7 @@
 
 use super::tracking::Extinction;
 use crate::each::EachEntry;
-use crate::resident::layout::NONE;
+use crate::resident::layout::{NONE, surfaces_only};
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -378,6 +378,13 @@ impl<N: Number> PathState<N> {
     #[inline(always)]
     pub(super) fn competes(&self, scene: &SceneView) -> bool {
         self.lobe == Lobe::Smooth && scene.settings.lights > 0
+    }
+
+    /// Whether a path that reaches the background has come straight from the camera, as alpha sees it: nothing that stood in its
+    /// way counts. Only a path that was turned has a pdf.
+    #[inline]
+    pub(super) fn is_straight(&self, scene: &SceneView) -> bool {
+        self.depth == 0 || (scene.settings.surfaces_only == surfaces_only::CLEAR && self.pdf == 0.0)
     }
 
     /// Counts a surface that light passes straight through as an edge, behind which no shadow ray reaches. False if the

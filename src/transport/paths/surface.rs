@@ -9,7 +9,7 @@ use super::radiative::Incident;
 use super::vertex::Vertex;
 use super::volpath::{Met, Walk};
 use crate::each::EachEntry;
-use crate::resident::layout::bsdf;
+use crate::resident::layout::{bsdf, surfaces_only};
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -43,7 +43,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let (scene, path) = (self.scene, &mut self.path);
         let at = Interaction::new(scene, hit, path.direction);
         path.depth += 1;
-        let straight = at.record(scene).flags & bsdf::NULL != 0 && scene.settings.surfaces_only == 0;
+        let straight = at.record(scene).flags & bsdf::NULL != 0 && scene.settings.surfaces_only == surfaces_only::NO;
         let ends = path.depth >= scene.settings.max_depth && !straight;
         if ends {
             return Met::End;
@@ -120,7 +120,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         path.medium = at.medium_in(scene, drawn.direction, path.medium);
         if drawn.lobe == Lobe::Null {
             match scene.settings.surfaces_only {
-                0 => path.depth -= 1,
+                surfaces_only::NO => path.depth -= 1,
                 _ => path.lobe = Lobe::Reflection,
             }
             path.pass(at.hit.t, p);

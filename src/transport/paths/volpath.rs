@@ -15,7 +15,7 @@ use super::reservoir::send_reservoir;
 use super::tracking::{Extinction, Flight};
 use super::trail::Trail;
 use super::vertex::{self, Vertex};
-use crate::resident::layout::{NONE, background, gradient, medium as medium_flag};
+use crate::resident::layout::{NONE, background, gradient, medium as medium_flag, surfaces_only};
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
 use crate::transport::mode::{GATHER, PRIMAL, REPLAY, UNIT_RADIANCE};
 use crate::transport::number::Number;
@@ -186,7 +186,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             self.follow_trail::<MODE>(None);
         }
         let (scene, path) = (self.scene, &mut self.path);
-        path.straight = path.depth == 0;
+        path.straight = path.is_straight(scene);
         if !scene.has_background() || (path.depth == 0 && scene.settings.hide_emitters == 1) {
             return;
         }
@@ -279,7 +279,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         let path = &mut self.path;
         // A surface without BSDF only separates media, and the camera looks through hidden emitters.
         if record.bsdf == NONE || hidden {
-            if scene.settings.surfaces_only == 1 && !hidden && !path.counts_null(scene) {
+            if scene.settings.surfaces_only != surfaces_only::NO && !hidden && !path.counts_null(scene) {
                 return Met::End;
             }
             path.medium = medium_beyond(scene, hit, path.direction, path.medium);

@@ -4,6 +4,7 @@ use crate::device::gpu::contents::has_hierarchy;
 use crate::device::gpu::pieces::DispatchSize;
 use crate::device::gpu::records::RAY_GROUP;
 use crate::device::gpu::shaders::Kernel;
+use crate::resident::layout::surfaces_only;
 use crate::resident::paths::PathScene;
 
 /// The most edges of a path whose intersections an adjoint keeps at a time. After as many edges the host asks whether any path
@@ -28,7 +29,8 @@ const MOST_SAMPLES: u32 = 1 << 12;
 /// only at surfaces that do not move.
 pub(super) fn suits(scene: &PathScene) -> bool {
     let settings = &scene.settings;
-    let among_surfaces = scene.media.is_empty() && settings.surfaces_only == 1 && settings.hide_emitters == 0;
+    let among_surfaces =
+        scene.media.is_empty() && settings.surfaces_only != surfaces_only::NO && settings.hide_emitters == 0;
     let still = !scene.attached && scene.rest.motions.is_empty();
     among_surfaces && still && settings.max_depth > 0
 }
