@@ -28,7 +28,10 @@ fn strides() -> vec3u {
 // The total variation's term at entry `i`, part of texel `texel`.
 fn term_at(i: u32, texel: vec3u) -> vec4f {
     let at = elements.first + i;
-    let next = vec3u(at) + select(vec3u(0u), strides(), texel + 1u < elements.size.xyz);
+    var next = vec3u(at) + select(vec3u(0u), strides(), texel + 1u < elements.size.xyz);
+    if elements.wraps == 1u && texel.x + 1u == elements.size.x {
+        next.x = at - texel.x * strides().x;
+    }
     return total_variation(parameter[at], vec3f(parameter[next.x], parameter[next.y], parameter[next.z]));
 }
 
@@ -42,6 +45,9 @@ fn total_variation_at(i: u32) -> vec2f {
     var slope = -(own.x + own.y + own.z);
     if texel.x > 0u {
         slope += term_at(i - stride.x, texel - vec3u(1u, 0u, 0u)).x;
+    } else if elements.wraps == 1u {
+        let last = size.x - 1u;
+        slope += term_at(i + last * stride.x, texel + vec3u(last, 0u, 0u)).x;
     }
     if texel.y > 0u {
         slope += term_at(i - stride.y, texel - vec3u(0u, 1u, 0u)).y;

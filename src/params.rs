@@ -52,9 +52,14 @@ impl Kind {
     pub fn refined_axes(self) -> usize {
         match self {
             Self::Grid => 3,
-            Self::Texture => 2,
-            Self::Envmap | Self::Attribute | Self::Value | Self::Points => 0,
+            Self::Texture | Self::Envmap => 2,
+            Self::Attribute | Self::Value | Self::Points => 0,
         }
+    }
+
+    /// Whether the texels along x go round in a circle.
+    pub fn wraps(self) -> bool {
+        self == Self::Envmap
     }
 }
 

@@ -71,7 +71,7 @@ fn steps_are_smoothed_twice(device: &str) {
     let largest = step.iter().fold(0f32, |m, x| m.max(x.abs()));
     assert!(largest > 1e-5, "nothing was learned: {largest}");
     for _ in 0..2 {
-        smooth(&mut step, SIZE, 3, lambda(SIZE, SHARE));
+        smooth(&mut step, SIZE, 3, false, lambda(SIZE, SHARE));
     }
     for ((found, before), step) in smoothed.iter().zip(&start).zip(&step) {
         assert!(
@@ -110,7 +110,7 @@ fn what_has_no_neighbours_is_refused() {
     let text = String::from_utf8_lossy(&told.stderr).into_owned();
     assert_eq!(told.status.code(), Some(2), "{text}");
     assert!(
-        text.contains("only the steps of grids and textures can be smoothed"),
+        text.contains("only the steps of grids, `bitmap`s and environment maps can be smoothed"),
         "{text}"
     );
 }

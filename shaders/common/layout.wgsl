@@ -775,7 +775,8 @@ struct Elements {
     scale: f32,
     margin: f32,
     least: f32,
-    padding: u32,
+    // 1 if the first texel of a row is behind the last.
+    wraps: u32,
 }
 
 // A BVH node: minimum x, y and z of its eight children's boxes, then the maxima, then the children.

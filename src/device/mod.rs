@@ -15,7 +15,8 @@ use crate::cluster::Cluster;
 use crate::kernels::loss::Loss;
 use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::Penalty;
-use crate::params::{ParamSet, Quantity, Shape, Tuning};
+use crate::kernels::resample::Axis;
+use crate::params::{Kind, ParamSet, Quantity, Shape, Tuning};
 use crate::resident::layout::SensorRecord;
 use crate::resident::{Resident, Transport};
 use crate::transport::rays::pixel::PixelTable;
@@ -44,6 +45,14 @@ pub enum DeviceError {
     /// A gradient's sum overflowed the range of its 64-bit integers.
     #[error("{0}")]
     Overflow(String),
+}
+
+/// How a parameter's texels lie along x, y and z.
+fn axes_of(kind: Kind) -> [Axis; 3] {
+    match kind {
+        Kind::Envmap => [Axis::Wrapped, Axis::Ended, Axis::Clamped],
+        Kind::Grid | Kind::Texture | Kind::Attribute | Kind::Value | Kind::Points => [Axis::Clamped; 3],
+    }
 }
 
 /// Refuses batches of drawn pixels where light is traced: its paths arrive anywhere on a film.

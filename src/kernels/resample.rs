@@ -1,13 +1,31 @@
-//! Resampling of a grid to another resolution: trilinear, cell-centred, clamped.
+//! Resampling of a grid to another resolution, trilinearly.
+
+/// Where `n` texels lie on an axis [0, 1], and what is beyond the outermost ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Axis {
+    /// Their centres are (i + 1/2)/n; beyond is the outermost value.
+    Clamped,
+    /// The same centres, on a circle.
+    Wrapped,
+    /// The first texel is at 0, the last at 1; there are at least two.
+    Ended,
+}
 
 /// Along one axis: for each of `to` texels, the two source texels among `from`, and the weight of the second.
-pub fn resample_axis(from: usize, to: usize) -> Vec<(usize, usize, f32)> {
+pub fn resample_axis(axis: Axis, from: usize, to: usize) -> Vec<(usize, usize, f32)> {
+    let place = |i: usize| match axis {
+        Axis::Clamped | Axis::Wrapped => (i as f32 + 0.5) * from as f32 / to as f32 - 0.5,
+        Axis::Ended => i as f32 * (from - 1) as f32 / (to - 1) as f32,
+    };
+    let texel = |x: f32| match axis {
+        Axis::Clamped | Axis::Ended => (x.max(0.0) as usize).min(from - 1),
+        Axis::Wrapped => x.rem_euclid(from as f32) as usize,
+    };
     (0..to)
         .map(|i| {
-            let x = (i as f32 + 0.5) * from as f32 / to as f32 - 0.5;
+            let x = place(i);
             let base = x.floor();
-            let clamp = |v: f32| (v.max(0.0) as usize).min(from - 1);
-            (clamp(base), clamp(base + 1.0), x - base)
+            (texel(base), texel(base + 1.0), x - base)
         })
         .collect()
 }
@@ -57,7 +75,7 @@ mod tests {
         ] {
             let value = |i: usize| ((3 * i * i) % 7) as f64;
             let centre = |i: usize| (i as f64 + 0.5) / from as f64;
-            for (i, (low, high, weight)) in resample_axis(from, to).into_iter().enumerate() {
+            for (i, (low, high, weight)) in resample_axis(Axis::Clamped, from, to).into_iter().enumerate() {
                 let p = (i as f64 + 0.5) / to as f64;
                 let expected = match (0..from - 1).find(|&a| centre(a) <= p && p <= centre(a + 1)) {
                     Some(a) => {
@@ -109,7 +127,10 @@ mod tests {
     fn doubling_reproduces_a_ramp_between_the_outer_centres() {
         let (from, to) = (8usize, 16usize);
         let data: Vec<f32> = (0..from).map(|i| (i as f32 + 0.5) / from as f32).collect();
-        let (x, one) = (resample_axis(from, to), resample_axis(1, 1));
+        let (x, one) = (
+            resample_axis(Axis::Clamped, from, to),
+            resample_axis(Axis::Clamped, 1, 1),
+        );
         for i in 0..to {
             let mut out = [0f32];
             resample_texel(&data, [from, 1, 1], 1, [x[i], one[0], one[0]], &mut out);
@@ -117,5 +138,27 @@ mod tests {
             let expected = place.clamp(0.5 / from as f32, 1.0 - 0.5 / from as f32);
             assert!((out[0] - expected).abs() < 1e-6, "texel {i}: {} != {expected}", out[0]);
         }
+    }
+    /// A map of longitude and latitude: a function of period one and one that is linear between the poles stay what they are, to
+    /// the error of linear interpolation, and poles keep their values.
+    #[test]
+    fn columns_go_round_and_rows_end_at_the_poles() {
+        let (from, to) = (40usize, 100usize);
+        let wave = |x: f32| (std::f32::consts::TAU * x).sin();
+        let centre = |i: usize, n: usize| (i as f32 + 0.5) / n as f32;
+        for (i, (low, high, weight)) in resample_axis(Axis::Wrapped, from, to).into_iter().enumerate() {
+            let found = wave(centre(low, from)) * (1.0 - weight) + wave(centre(high, from)) * weight;
+            let expected = wave(centre(i, to));
+            assert!((found - expected).abs() < 0.004, "column {i}: {found}, not {expected}");
+        }
+        let rows = resample_axis(Axis::Ended, from, to);
+        for (i, (low, high, weight)) in rows.iter().enumerate() {
+            let found = (*low as f32 * (1.0 - weight) + *high as f32 * weight) / (from - 1) as f32;
+            assert!((found - i as f32 / (to - 1) as f32).abs() < 1e-5, "row {i}: {found}");
+        }
+        assert_eq!(
+            [rows[0], rows[to - 1]].map(|row| (row.0, row.2)),
+            [(0, 0.0), (from - 1, 0.0)]
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Steps that are smooth over a grid or a texture: the optimiser works on u with x = S u, S being what [`smooth`]
+//! Steps that are smooth over a grid, a texture or an environment map: the optimiser works on u with x = S u, S being what [`smooth`]
 //! applies, in the place of (I + λL)⁻¹ in Nicolet2021 (section 3).
 
 use super::run::Run;
@@ -37,8 +37,9 @@ impl Run<'_> {
                 continue;
             };
             let (shape, lambda) = (parameter.shape, lambda(parameter.shape.size, tuning.smoothing));
+            let wraps = parameter.kind.wraps();
             let mut gradient = self.device.read(index, ArrayKind::Gradient)?;
-            smooth(&mut gradient, shape.size, shape.channels, lambda);
+            smooth(&mut gradient, shape.size, shape.channels, wraps, lambda);
             self.device.write(index, ArrayKind::Gradient, &gradient)?;
             smoothed.push(Smoothed {
                 index,
@@ -53,7 +54,7 @@ impl Run<'_> {
     fn smooth_values(&mut self, parameter: &Smoothed) -> device::Result<()> {
         let Smoothed { index, lambda, before } = parameter;
         let of_device = &self.device.params().parameters[*index];
-        let shape = of_device.shape;
+        let (shape, wraps) = (of_device.shape, of_device.kind.wraps());
         let [low, high] = of_device
             .tuning
             .map_or([f32::NEG_INFINITY, f32::INFINITY], |t| t.bounds);
@@ -61,7 +62,7 @@ impl Run<'_> {
         for (value, before) in values.iter_mut().zip(before) {
             *value -= before;
         }
-        smooth(&mut values, shape.size, shape.channels, *lambda);
+        smooth(&mut values, shape.size, shape.channels, wraps, *lambda);
         for (value, before) in values.iter_mut().zip(before) {
             *value = (*value + before).clamp(low, high);
         }

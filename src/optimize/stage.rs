@@ -19,7 +19,7 @@ pub fn samples(settings: &Optimize, passed: u32) -> [u32; 2] {
     last.map_or([settings.spp, settings.spp_grad], |stage| [stage.spp, stage.spp_grad])
 }
 
-/// The shape of a parameter after some stages: optimised grids and textures are refined, all others stay.
+/// The shape of a parameter after some stages: optimised grids, textures and environment maps are refined, all others stay.
 ///
 /// Sizes saturate on overflow; no device accepts such a size.
 pub fn shape_after(parameter: &Parameter, stages: &[Stage]) -> Shape {
@@ -34,7 +34,7 @@ pub fn shape_after(parameter: &Parameter, stages: &[Stage]) -> Shape {
     shape
 }
 
-/// Changes the resolution of every optimised grid and texture. The stage's `moments` says whether the moments and the step count
+/// Changes the resolution of every optimised grid, texture and environment map. The stage's `moments` says whether the moments and the step count
 /// are reset.
 ///
 /// # Errors
@@ -120,6 +120,8 @@ mod tests {
         parameter.kind = Kind::Texture;
         assert_eq!(shape_after(&parameter, &stages).size, [12, 16, 5]);
         parameter.kind = Kind::Envmap;
+        assert_eq!(shape_after(&parameter, &stages).size, [12, 16, 5]);
+        parameter.kind = Kind::Attribute;
         assert_eq!(shape_after(&parameter, &stages), shape);
     }
 

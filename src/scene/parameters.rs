@@ -164,7 +164,7 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, att
     replaces
 }
 
-/// The shape after all stages; grids and textures are refined.
+/// The shape after all stages, which refine grids, textures and environment maps.
 fn final_shape(array: &Array, stages: &[Stage]) -> Shape {
     let mut shape = array.shape;
     for stage in stages {
@@ -175,7 +175,7 @@ fn final_shape(array: &Array, stages: &[Stage]) -> Shape {
     shape
 }
 
-/// The share of the longer side of a grid or texture over which the optimiser's steps are smoothed.
+/// The share of the longer side of a grid, texture or environment map over which the optimiser's steps are smoothed.
 fn smoothing(object: &mut Object<'_>, kind: Kind) -> f32 {
     let Some(value) = object.get("smoothing") else {
         return 0.0;
@@ -184,7 +184,7 @@ fn smoothing(object: &mut Object<'_>, kind: Kind) -> f32 {
     if share > 0.0 && kind.refined_axes() == 0 {
         value.error(
             "there is nothing to smooth over",
-            "only the steps of grids and textures can be smoothed; leave `smoothing` out",
+            "only the steps of grids, `bitmap`s and environment maps can be smoothed; leave `smoothing` out",
         );
     }
     share
@@ -359,8 +359,8 @@ pub(super) fn penalised(value: &Value<'_>, name: &str, penalty: Penalty, scene: 
     let is_density = scene.visit().iter().any(is_density);
     match penalty {
         Penalty::TotalVariation if array.kind.refined_axes() == 0 => {
-            let what = "total variation of something that is neither a grid nor a texture";
-            value.error(what, "name a grid or a `bitmap`");
+            let what = "total variation of something that is no grid, texture or environment map";
+            value.error(what, "name a grid, a `bitmap` or the `data` of an `envmap`");
         }
         Penalty::Sparsity if !is_density => value.error("sparsity of something that is not density", "name `sigma_t`"),
         Penalty::TotalVariation | Penalty::Sparsity => {}

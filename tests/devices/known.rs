@@ -7,6 +7,7 @@ use prbopt::device::gpu::Options;
 use prbopt::device::{ArrayKind, Batch, Device, Step, Term};
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::kernels::regularizer::Penalty;
+use prbopt::params::Kind;
 use prbopt::resident::Resident;
 use prbopt::scene;
 use prbopt::transport::rays::pixel::PixelTable;
@@ -32,8 +33,9 @@ const LEARNING_RATE: f64 = 0.25;
 /// Texels of the density and of the coefficients, of which a texel has three.
 const SIZES: [[usize; 3]; 2] = [[5, 4, 6], [3, 5, 2]];
 
-/// A field whose grids are both optimised, their values a function of the entry's index.
-fn load(device: &mut dyn Device, optimizer: Optimizer) {
+/// A field whose grids are both optimised, their values a function of the entry's index; between passes over rays the
+/// coefficients may be of another kind.
+fn load(device: &mut dyn Device, optimizer: Optimizer, coefficients: Kind) {
     let [sigma, sh] = SIZES;
     let text = format!(
         r#"{{"object": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{
@@ -53,6 +55,7 @@ fn load(device: &mut dyn Device, optimizer: Optimizer) {
         let len = parameter.shape.len();
         parameter.values = made_up(len, i);
     }
+    params.parameters[1].kind = coefficients;
     device.load(resident, params, optimizer).expect("it fits");
 }
 
@@ -73,20 +76,33 @@ fn assert_near(found: &[f32], expected: &[f64], tolerance: f64, what: &str) {
     }
 }
 
-/// The value at a place of an axis [0, 1] as two texels and a weight: linear between centres, constant beyond them.
-fn between(texels: usize, p: f64) -> (usize, usize, f64) {
-    let x = (p * texels as f64 - 0.5).clamp(0.0, texels as f64 - 1.0);
+/// The value at the texel `at` of `to` as two texels of `from` and a weight: linear between centres, constant beyond them. Of an
+/// environment map columns go round, and the first and the last row are the ends.
+fn between(kind: Kind, axis: usize, from: usize, at: usize, to: usize) -> (usize, usize, f64) {
+    let x = (at as f64 + 0.5) / to as f64 * from as f64 - 0.5;
+    let last = from as f64 - 1.0;
+    match (kind, axis) {
+        (Kind::Envmap, 0) => {
+            let column = |x: f64| (x + from as f64) as usize % from;
+            (column(x.floor()), column(x.floor() + 1.0), x - x.floor())
+        }
+        (Kind::Envmap, 1) => linear(at as f64 * last / (to as f64 - 1.0), from),
+        _ => linear(x.clamp(0.0, last), from),
+    }
+}
+
+fn linear(x: f64, texels: usize) -> (usize, usize, f64) {
     let low = (x as usize).min(texels.saturating_sub(2));
     (low, (low + 1).min(texels - 1), x - low as f64)
 }
 
-fn interpolated(data: &[f32], from: [usize; 3], channels: usize, to: [usize; 3]) -> Vec<f64> {
+fn interpolated(kind: Kind, data: &[f32], from: [usize; 3], channels: usize, to: [usize; 3]) -> Vec<f64> {
     let mut out = Vec::new();
     for z in 0..to[2] {
         for y in 0..to[1] {
             for x in 0..to[0] {
                 let at = [x, y, z];
-                let axes = [0, 1, 2].map(|a| between(from[a], (at[a] as f64 + 0.5) / to[a] as f64));
+                let axes = [0, 1, 2].map(|a| between(kind, a, from[a], at[a], to[a]));
                 for c in 0..channels {
                     let mut sum = 0.0;
                     for corner in 0..8 {
@@ -118,8 +134,8 @@ fn values_and_moments_are_interpolated_between_stages() {
     };
     let sizes = [[15, 3, 7], [8, 5, 6]];
     for mut device in devices() {
-        for keep in [true, false] {
-            load(&mut *device, adam);
+        for (keep, kind) in [(true, Kind::Grid), (false, Kind::Grid), (true, Kind::Envmap)] {
+            load(&mut *device, adam, kind);
             let mut before = Vec::new();
             for i in 0..2 {
                 let values = device.read(i, ArrayKind::Values).expect("values");
@@ -137,12 +153,16 @@ fn values_and_moments_are_interpolated_between_stages() {
                     .into_iter()
                     .enumerate()
                 {
-                    let mut expected = interpolated(&before[array], SIZES[i], channels, sizes[i]);
+                    let mut expected =
+                        interpolated([Kind::Grid, kind][i], &before[array], SIZES[i], channels, sizes[i]);
                     if array > 0 && !keep {
                         expected.fill(0.0);
                     }
                     let found = device.read(i, what).expect("an array");
-                    let label = format!("{:?}, {what:?} of parameter {i}, kept: {keep}", device.info().kind);
+                    let label = format!(
+                        "{:?}, {what:?} of parameter {i}, kept: {keep}, {kind:?}",
+                        device.info().kind
+                    );
                     assert_near(&found, &expected, 2e-6, &label);
                 }
             }
@@ -168,7 +188,7 @@ fn steps_follow_the_recurrences() {
     let rate = 0.5 * LEARNING_RATE;
     for mut device in devices() {
         for optimizer in [adam, sgd, rmsprop] {
-            load(&mut *device, optimizer);
+            load(&mut *device, optimizer, Kind::Grid);
             let len = SIZES[0].iter().product();
             let start = made_up(len, 0);
             let mut state: Vec<[f64; 3]> = start.iter().map(|x| [f64::from(*x), 0.0, 0.0]).collect();
@@ -229,12 +249,13 @@ fn steps_follow_the_recurrences() {
 fn penalties_move_what_no_ray_has_touched() {
     let optimizer = Optimizer::Sgd { momentum: 0.0 };
     for mut device in devices() {
-        for (parameter, penalty) in [
-            (0, Penalty::Sparsity),
-            (0, Penalty::TotalVariation),
-            (1, Penalty::TotalVariation),
+        for (parameter, penalty, kind) in [
+            (0, Penalty::Sparsity, Kind::Grid),
+            (0, Penalty::TotalVariation, Kind::Grid),
+            (1, Penalty::TotalVariation, Kind::Grid),
+            (1, Penalty::TotalVariation, Kind::Envmap),
         ] {
-            load(&mut *device, optimizer);
+            load(&mut *device, optimizer, kind);
             let before = device.read(parameter, ArrayKind::Values).expect("values");
             let weight = 3.0f32;
             let term = Term {
@@ -245,9 +266,9 @@ fn penalties_move_what_no_ray_has_touched() {
             let value = device.regularise(&[term]).expect("a penalty");
             let (expected, slope) = match penalty {
                 Penalty::Sparsity => sparsity(&before),
-                Penalty::TotalVariation => total_variation(&before, SIZES[parameter], [1, 3][parameter]),
+                Penalty::TotalVariation => total_variation(&before, SIZES[parameter], [1, 3][parameter], kind),
             };
-            let label = format!("{}, {penalty:?} of parameter {parameter}", device.info().kind);
+            let label = format!("{}, {penalty:?} of parameter {parameter}, {kind:?}", device.info().kind);
             assert!(
                 (value / (3.0 * expected) - 1.0).abs() < 1e-5,
                 "{label}: {value}, not {}",
@@ -283,19 +304,22 @@ fn sparsity(values: &[f32]) -> (f64, Vec<f64>) {
     (mean, positive().map(|x| 4.0 * x / (1.0 + 2.0 * x * x) / n).collect())
 }
 
-/// Mean of sqrt(|forward differences|² + 10⁻⁶) - 10⁻³ and its gradient.
-fn total_variation(values: &[f32], size: [usize; 3], channels: usize) -> (f64, Vec<f64>) {
+/// Mean of sqrt(|forward differences|² + 10⁻⁶) - 10⁻³ and its gradient. Behind the last column of an environment map is the first.
+fn total_variation(values: &[f32], size: [usize; 3], channels: usize, kind: Kind) -> (f64, Vec<f64>) {
     let n = values.len() as f64;
     let strides = [channels, size[0] * channels, size[0] * size[1] * channels];
     let (mut sum, mut gradient) = (0.0, vec![0.0; values.len()]);
     for i in 0..values.len() {
-        let inside = |a: usize| i / strides[a] % size[a] + 1 < size[a];
-        let difference = |a: usize| f64::from(values[i + strides[a]]) - f64::from(values[i]);
-        let d = [0, 1, 2].map(|a| if inside(a) { difference(a) } else { 0.0 });
+        let next = [0, 1, 2].map(|a| match i / strides[a] % size[a] + 1 {
+            next if next < size[a] => i + strides[a],
+            _ if a == 0 && kind == Kind::Envmap => i - (size[a] - 1) * strides[a],
+            _ => i,
+        });
+        let d = next.map(|next| f64::from(values[next]) - f64::from(values[i]));
         let norm = (d[0] * d[0] + d[1] * d[1] + d[2] * d[2] + 1e-6).sqrt();
         sum += norm - 1e-3;
-        for a in (0..3).filter(|a| inside(*a)) {
-            gradient[i + strides[a]] += d[a] / norm / n;
+        for a in 0..3 {
+            gradient[next[a]] += d[a] / norm / n;
             gradient[i] -= d[a] / norm / n;
         }
     }

@@ -7,11 +7,11 @@ use super::pages;
 use super::step::Activity;
 use super::variation::{add_total_variation, bands_of};
 use super::vector::level::Level;
-use crate::device::Term;
+use crate::device::{Term, axes_of};
 use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::{Penalty, sparsity};
-use crate::kernels::resample::{resample_axis, resample_texel};
-use crate::params::{Kind, ParamSet, Parameter, Shape};
+use crate::kernels::resample::{Axis, resample_axis, resample_texel};
+use crate::params::{ParamSet, Parameter, Shape};
 
 /// Gradients and the optimiser's state, parameter by parameter.
 #[derive(Debug, Default)]
@@ -88,13 +88,15 @@ impl Updates {
         let activity = &self.activity[term.parameter];
         match term.penalty {
             Penalty::TotalVariation => {
-                let (shape, holding) = (parameter.shape, &self.holdings[term.parameter]);
+                let (shape, wraps) = (parameter.shape, parameter.kind.wraps());
+                let holding = &self.holdings[term.parameter];
                 let scale = term.weight / shape.len() as f32;
                 let slice = shape.len() / shape.size[2].max(1);
                 let wanted = holding
                     .as_ref()
                     .map_or(0..shape.size[2], |holding| holding.own_layers(slice));
-                let (own, touched) = add_total_variation(level, &parameter.values, shape, scale, gradient, wanted);
+                let (own, touched) =
+                    add_total_variation(level, &parameter.values, shape, wraps, scale, gradient, wanted);
                 activity.touch(touched);
                 let penalties = match holding {
                     Some(holding) => holding.of_layers(&own, slice, bands_of),
@@ -135,15 +137,14 @@ impl Updates {
 
     /// Changes a parameter's resolution; its gradient becomes zero, its moments are resampled or zeroed.
     pub(super) fn resample(&mut self, index: usize, parameter: &mut Parameter, size: [usize; 3], keep_moments: bool) {
-        debug_assert_eq!(parameter.kind, Kind::Grid, "only grids have stages");
-        let from = parameter.shape;
+        let (from, lie) = (parameter.shape, axes_of(parameter.kind));
         let to = Shape { size, ..from };
-        parameter.values = resample(&parameter.values, from, size);
+        parameter.values = resample(&parameter.values, lie, from, size);
         parameter.shape = to;
         self.collect(index, keep_moments);
         for moment in &mut self.moments[index] {
             *moment = if keep_moments {
-                resample(moment, from, size)
+                resample(moment, lie, from, size)
             } else {
                 pages::zeros(to.len())
             };
@@ -156,9 +157,9 @@ impl Updates {
     }
 }
 
-fn resample(data: &[f32], from: Shape, size: [usize; 3]) -> Vec<f32> {
+fn resample(data: &[f32], lie: [Axis; 3], from: Shape, size: [usize; 3]) -> Vec<f32> {
     let channels = from.channels;
-    let axes = [0, 1, 2].map(|a| resample_axis(from.size[a], size[a]));
+    let axes = [0, 1, 2].map(|a| resample_axis(lie[a], from.size[a], size[a]));
     let mut out = pages::zeros(size[0] * size[1] * size[2] * channels);
     out.par_chunks_mut(size[0] * size[1] * channels)
         .enumerate()

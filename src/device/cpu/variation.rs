@@ -18,13 +18,14 @@ pub(super) fn bands_of(slices: &Range<usize>) -> Range<usize> {
 }
 
 /// Adds `scale` times the gradient of the total variation, summed over all entries, to `gradient`; it is complete in the
-/// slices `wanted`. Returns the unscaled penalty of each of their [`bands_of`], and the range of entries that were changed.
+/// slices `wanted`. If it `wraps`, the first texel of a row is behind the last. Returns the unscaled penalty of each of their [`bands_of`], and the range of entries that were changed.
 ///
 /// A band keeps its derivatives by the first slice of the band above in an array, which is added when all bands are done.
 pub(super) fn add_total_variation(
     level: Level,
     values: &[f32],
     shape: Shape,
+    wraps: bool,
     scale: f32,
     gradient: &mut [f32],
     wanted: Range<usize>,
@@ -50,6 +51,7 @@ pub(super) fn add_total_variation(
                 let next = (z + 1).min(nz - 1);
                 total += level.run(Slice {
                     shape,
+                    wraps,
                     scale,
                     here: &values[z * len..(z + 1) * len],
                     above: &values[next * len..(next + 1) * len],
@@ -81,6 +83,7 @@ pub(super) fn add_total_variation(
 /// One slice of a grid.
 struct Slice<'a> {
     shape: Shape,
+    wraps: bool,
     /// Factor on the penalties' derivatives.
     scale: f32,
     here: &'a [f32],
@@ -108,6 +111,7 @@ impl Kernel for Slice<'_> {
             let (gradient, below) = self.gradient[row.start..].split_at_mut(len);
             let mut row = Row {
                 channels,
+                wraps: self.wraps,
                 scale: self.scale,
                 here: &self.here[row.clone()],
                 down: &self.here[next..next + len],
@@ -133,6 +137,7 @@ type Lanes = [f32; LANES];
 /// One row of a slice, texel by texel, each with all its channels.
 struct Row<'a> {
     channels: usize,
+    wraps: bool,
     scale: f32,
     here: &'a [f32],
     /// The next row of the slice and the same row of the next slice; at the border, this row itself.
@@ -163,7 +168,11 @@ impl Row<'_> {
             let mut right = [0.0; LANES];
             for (l, right) in right.iter_mut().enumerate().take(count) {
                 let i = at + l;
-                *right = self.here[if i + self.channels < len { i + self.channels } else { i }];
+                *right = match i + self.channels {
+                    next if next < len => self.here[next],
+                    next if self.wraps => self.here[next - len],
+                    _ => self.here[i],
+                };
             }
             self.add_block(at, count, right);
             at += count;
@@ -172,6 +181,12 @@ impl Row<'_> {
             &mut self.gradient[self.channels..],
             &self.by_right[..len - self.channels],
         );
+        if self.wraps {
+            add(
+                &mut self.gradient[..self.channels],
+                &self.by_right[len - self.channels..],
+            );
+        }
     }
 
     /// Adds penalties and derivatives of `count` entries from `at` on, whose right neighbours are `right`.
@@ -253,16 +268,17 @@ mod tests {
     const WEIGHT: f32 = 0.7;
 
     /// The penalty and its gradient, texel by texel.
-    fn plain(values: &[f32], shape: Shape) -> (f64, Vec<f64>) {
+    fn plain(values: &[f32], shape: Shape, wraps: bool) -> (f64, Vec<f64>) {
         let Shape { size, channels } = shape;
         let scale = f64::from(WEIGHT) / shape.len() as f64;
         let strides = [channels, channels * size[0], channels * size[0] * size[1]];
         let mut gradient = vec![0.0; values.len()];
         let mut sum = 0.0;
         for i in 0..values.len() {
-            let next = [0, 1, 2].map(|axis| {
-                let place = i / strides[axis] % size[axis];
-                if place + 1 < size[axis] { i + strides[axis] } else { i }
+            let next = [0, 1, 2].map(|axis| match i / strides[axis] % size[axis] + 1 {
+                next if next < size[axis] => i + strides[axis],
+                _ if wraps && axis == 0 => i - (size[axis] - 1) * strides[axis],
+                _ => i,
             });
             let (penalty, slopes) = total_variation(values[i], next.map(|n| values[n]));
             sum += scale * f64::from(penalty);
@@ -276,7 +292,7 @@ mod tests {
 
     #[test]
     fn rows_give_what_texels_give_and_all_levels_the_same_bits() {
-        for (size, channels) in [
+        let sizes = [
             ([1, 1, 1], 1),
             ([40, 3, 1], 3),
             ([7, 5, 4], 1),
@@ -284,15 +300,17 @@ mod tests {
             ([3, 4, 13], 2),
             ([16, 16, 5], 2),
             ([5, 1, 2], 28),
-        ] {
+        ];
+        for ((size, channels), wraps) in sizes.into_iter().flat_map(|of| [(of, false), (of, true)]) {
             let shape = Shape { size, channels };
             let values: Vec<f32> = (0..shape.len()).map(|i| (i as f32 * 1.7).sin()).collect();
-            let (penalty, expected) = plain(&values, shape);
+            let (penalty, expected) = plain(&values, shape, wraps);
             let mut first = None;
             for level in Level::up_to(Level::detect()) {
                 let mut gradient = vec![0.25; shape.len()];
                 let scale = WEIGHT / shape.len() as f32;
-                let (bands, touched) = add_total_variation(level, &values, shape, scale, &mut gradient, 0..size[2]);
+                let (bands, touched) =
+                    add_total_variation(level, &values, shape, wraps, scale, &mut gradient, 0..size[2]);
                 assert_eq!(touched, 0..shape.len());
                 let sum = f64::from(scale) * bands.iter().sum::<f64>();
                 assert!((sum - penalty).abs() <= 1e-5 * penalty, "{size:?}: {sum}, {penalty}");
@@ -315,7 +333,7 @@ mod tests {
         let (slice, level) = (5 * 3 * 2, Level::detect());
         let values: Vec<f32> = (0..shape.len()).map(|i| (i as f32 * 1.7).sin()).collect();
         let mut whole = vec![0.25; shape.len()];
-        let (bands, _) = add_total_variation(level, &values, shape, WEIGHT, &mut whole, 0..20);
+        let (bands, _) = add_total_variation(level, &values, shape, false, WEIGHT, &mut whole, 0..20);
         for cuts in [
             &[0, 7, 20][..],
             &[0, 6, 12, 20],
@@ -325,7 +343,8 @@ mod tests {
             let mut found = Vec::new();
             for wanted in cuts.windows(2).map(|cut| cut[0]..cut[1]) {
                 let mut gradient = vec![0.25; shape.len()];
-                let (own, touched) = add_total_variation(level, &values, shape, WEIGHT, &mut gradient, wanted.clone());
+                let (own, touched) =
+                    add_total_variation(level, &values, shape, false, WEIGHT, &mut gradient, wanted.clone());
                 assert_eq!(own.len(), bands_of(&wanted).len());
                 found.extend(own);
                 let entries = wanted.start * slice..wanted.end * slice;

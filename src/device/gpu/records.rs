@@ -409,5 +409,6 @@ pub struct Elements {
     pub scale: f32,
     pub margin: f32,
     pub least: f32,
-    pub padding: u32,
+    /// 1 if the first texel of a row is behind the last.
+    pub wraps: u32,
 }

@@ -10,10 +10,10 @@ use super::shaders::{Binding, Kernel};
 use super::splats::SplatArrays;
 use super::{Gpu, Passes};
 use crate::device::units::{Units, spread};
-use crate::device::{ArrayKind, Device, DeviceError, Replacement, Result, Step, Term};
+use crate::device::{ArrayKind, Device, DeviceError, Replacement, Result, Step, Term, axes_of};
 use crate::kernels::optimizer::{Optimizer, StepRule};
 use crate::kernels::regularizer::Penalty;
-use crate::kernels::resample::resample_axis;
+use crate::kernels::resample::{Axis, resample_axis};
 use crate::params::Shape;
 use crate::resident::fit_background;
 
@@ -104,6 +104,7 @@ impl Gpu {
                 Penalty::TotalVariation => (penalty::TOTAL_VARIATION, term.weight / parameter.shape.len() as f32),
                 Penalty::Sparsity => (penalty::SPARSITY, term.weight / parameter.shape.texels() as f32),
             };
+            record.wraps = u32::from(parameter.kind.wraps());
             let groups = record.groups_x;
             self.over_entries(Kernel::Regularize, term.parameter, record);
             ranges.push((record.weight, report_at..report_at + groups));
@@ -245,15 +246,15 @@ impl Gpu {
                 let mut record = elements_of(new[index].0, to_place.first, to_place.len);
                 record.source_size = size_of_shape(old[index].0);
                 record.source_first = from_place.first as u32;
-                self.resample_array(record, from, to)?;
+                self.resample_array(axes_of(self.params.parameters[index].kind), record, from, to)?;
             }
         }
         Ok(banks)
     }
 
-    fn resample_array(&self, record: Elements, from: &wgpu::Buffer, to: &wgpu::Buffer) -> Result<()> {
+    fn resample_array(&self, lie: [Axis; 3], record: Elements, from: &wgpu::Buffer, to: &wgpu::Buffer) -> Result<()> {
         let axes: Vec<[u32; 4]> = (0..3)
-            .flat_map(|axis| resample_axis(record.source_size[axis] as usize, record.size[axis] as usize))
+            .flat_map(|axis| resample_axis(lie[axis], record.source_size[axis] as usize, record.size[axis] as usize))
             .map(|(low, high, fraction)| [low as u32, high as u32, fraction.to_bits(), 0])
             .collect();
         let table = self.context.storage("axes", 16 * axes.len() as u64)?;

@@ -94,7 +94,7 @@ pub fn height_adjoint<N: Number>(at: &Stencil<N>, by: [N; 3], mut send: impl FnM
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::resample::{resample_axis, resample_texel};
+    use crate::kernels::resample::{Axis, resample_axis, resample_texel};
     use crate::transport::rays::random::test_uniform;
 
     fn field(size: [usize; 2]) -> Vec<f64> {
@@ -114,7 +114,7 @@ mod tests {
         let size = [5usize, 3];
         let values: Vec<f32> = field(size).iter().map(|v| *v as f32).collect();
         let fine = [10usize, 6];
-        let axes = [resample_axis(5, 10), resample_axis(3, 6), resample_axis(1, 1)];
+        let axes = [(5, 10), (3, 6), (1, 1)].map(|(from, to)| resample_axis(Axis::Clamped, from, to));
         let mut refined = vec![0f64; 60];
         for (i, out) in refined.iter_mut().enumerate() {
             let mut texel = [0f32];
