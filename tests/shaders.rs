@@ -279,7 +279,7 @@ fn records_agree() {
     compare_record!(&step, Elements, "Elements", [
         size, source_size, first, count, source_first, groups_x, threads, kind, mask_updates, rate,
         second_correction, low, high, decay_1, decay_2, epsilon, weight, report_at,
-        scale, margin, least,
+        scale, margin, least, wraps,
     ]);
 }
 
