@@ -14,7 +14,7 @@ use crate::device::select::{self, DeviceChoice, Selection};
 use crate::device::{Device, scene_bytes};
 use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
-use crate::optimize::estimate::Estimate;
+use crate::optimize::estimate::{Estimate, finest};
 use crate::optimize::{RenderSettings, render_view};
 use crate::output::images::Picture;
 use crate::output::progress::bytes;
@@ -256,7 +256,8 @@ fn memory(scene: &Scene) -> Result<(u64, Option<u64>)> {
     }
     let (resident, params) = Resident::new(scene)?;
     let values: usize = params.parameters.iter().map(|p| p.values.len()).sum();
-    Ok((4 * values as u64 + scene_bytes(&resident, &params), None))
+    let shapes = finest(&params, &[], None);
+    Ok((4 * values as u64 + scene_bytes(&resident, &params, &shapes), None))
 }
 
 /// Bytes of GPU memory for the chain of vertices of each path at work; None if the integrator keeps no chain.

@@ -17,7 +17,8 @@ use crate::kernels::optimizer::Optimizer;
 use crate::kernels::regularizer::Penalty;
 use crate::kernels::resample::Axis;
 use crate::params::{Kind, ParamSet, Quantity, Shape, Tuning};
-use crate::resident::layout::SensorRecord;
+use crate::resident::environment::table_len;
+use crate::resident::layout::{SensorRecord, background};
 use crate::resident::{Resident, Transport};
 use crate::transport::rays::pixel::PixelTable;
 use crate::transport::rays::random::Key;
@@ -428,14 +429,20 @@ pub fn parameter_bytes(shapes: impl IntoIterator<Item = (Shape, bool)>, optimize
         .sum()
 }
 
-/// Bytes of the records of paths and of the tables that follow from these parameters' values; other kinds of transport have
-/// records of a few bytes.
-pub fn scene_bytes(resident: &Resident, params: &ParamSet) -> u64 {
+/// Bytes of the records of paths and of the tables that follow from these parameters' values, that of an environment map for a map
+/// of its shape in `shapes`; other kinds of transport have records of a few bytes.
+pub fn scene_bytes(resident: &Resident, params: &ParamSet, shapes: &[(Shape, bool)]) -> u64 {
     let Transport::Paths(paths) = &resident.transport else {
         return 0;
     };
     let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
-    (paths.bytes() + Tables::new(&resident.scene, paths, &values).bytes()) as u64
+    let mut bytes = paths.bytes() + Tables::new(&resident.scene, paths, &values).bytes();
+    if resident.scene.background == background::ENVMAP {
+        let [width, height, _] = shapes[paths.background as usize].0.size;
+        let [now, then] = [resident.scene.env_size, [width as u32, height as u32]].map(table_len);
+        bytes += size_of::<f32>() * then.saturating_sub(now);
+    }
+    bytes as u64
 }
 
 /// Bytes of the optimiser's moments, a part of [`parameter_bytes`].

@@ -21,7 +21,8 @@ pub struct Estimate {
     pub parameters: u64,
     /// Accumulators beside them: [`Device::sum_bytes`].
     pub sums: u64,
-    /// Surfaces, media, lights, and the tables that follow from the values that the run begins with.
+    /// Surfaces, media, lights, and the tables that follow from the values that the run begins with; that of an environment map at
+    /// its finest resolution.
     pub scene: u64,
     pub references: u64,
     /// Image and adjoint image of the largest batch.
@@ -43,8 +44,8 @@ impl Estimate {
         let finest = finest(params, &settings.stages, settings.growth);
         Self {
             sums: device.sum_bytes(&resident.transport, &finest),
+            scene: scene_bytes(resident, params, &finest),
             parameters: parameter_bytes(finest, settings.optimizer),
-            scene: scene_bytes(resident, params),
             references,
             images: device.image_bytes(resident, largest, settings.loss),
             paths: device.path_bytes(resident, largest, most_samples(settings)),
