@@ -1,5 +1,5 @@
-//! OpenEXR: linear images of channels R, G, B, A or Y, or of X, Y, Z, which are converted to RGB. Pictures hold colours
-//! premultiplied by alpha, [`Image`] straight.
+//! OpenEXR: linear images of channels R, G, B, A or Y, or of X, Y, Z, which are converted to RGB, as colours of other primaries
+//! are. Pictures hold colours premultiplied by alpha, [`Image`] straight.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
@@ -7,15 +7,18 @@ use std::path::Path;
 
 use exr::image::{AnyChannel, AnyChannels, Encoding, FlatSamples, Layer};
 use exr::math::Vec2;
+use exr::meta::attribute::Chromaticities;
 use exr::meta::header::{Header, LayerAttributes};
 use exr::meta::{BlockDescription, MetaData};
 use exr::prelude::{ReadChannels, ReadLayers, WritableImage, f16};
+use glam::{DMat3, DVec3};
 
 use super::image::{Channel, ImageHeader, check_size};
 use super::{Image, IoError, Result, srgb};
 
-/// The channels to read, in the order of [`Image`].
-fn wanted(names: &[String]) -> Option<&'static [&'static str]> {
+/// The channels to read, in the order of [`Image`], and which of the file's `names` each is. They may be written in small letters,
+/// or lie in a layer, if there are no others. Luminance beside chroma is no grey image.
+fn wanted(names: &[String]) -> Option<(&'static [&'static str], Vec<usize>)> {
     const CHOICES: [&[&str]; 6] = [
         &["R", "G", "B", "A"],
         &["R", "G", "B"],
@@ -24,9 +27,35 @@ fn wanted(names: &[String]) -> Option<&'static [&'static str]> {
         &["Y", "Y", "Y", "A"],
         &["Y"],
     ];
-    CHOICES
-        .into_iter()
-        .find(|choice| choice.iter().all(|c| names.iter().any(|n| n == c)))
+    let plain = |name: &String| name.rsplit('.').next().unwrap_or_default().to_ascii_uppercase();
+    [names.to_vec(), names.iter().map(plain).collect()]
+        .iter()
+        .find_map(|names| {
+            let place = |channel: &&str| {
+                let mut places = (0..names.len()).filter(|i| names[*i] == *channel);
+                places.next().filter(|_| places.next().is_none())
+            };
+            let found = CHOICES.into_iter().find_map(|choice| {
+                let places: Option<Vec<usize>> = choice.iter().map(place).collect();
+                Some((choice, places?))
+            })?;
+            let is_chroma = found.0[0] == "Y" && ["RY", "BY"].iter().any(|channel| place(channel).is_some());
+            (!is_chroma).then_some(found)
+        })
+}
+
+/// The map from RGB of these primaries to that of Rec. 709, white to light of white's colour, as Mitsuba reads such files; None if
+/// they are those of Rec. 709, or no primaries.
+fn to_rec709(of: &Chromaticities) -> Option<DMat3> {
+    let place =
+        |x: f32, y: f32| DVec3::new(f64::from(x), f64::from(y), 1.0 - f64::from(x) - f64::from(y)) / f64::from(y);
+    let [r, g, b, white] = [of.red, of.green, of.blue, of.white].map(|Vec2(x, y)| place(x, y));
+    let primaries = DMat3::from_cols(r, g, b);
+    let inverse = primaries.inverse();
+    let to_xyz = primaries * DMat3::from_diagonal(inverse * white);
+    let columns = [0, 1, 2].map(|axis| DVec3::from(srgb::from_xyz(to_xyz.col(axis).to_array())));
+    let map = DMat3::from_cols(columns[0], columns[1], columns[2]);
+    (map.is_finite() && !map.abs_diff_eq(DMat3::IDENTITY, 1e-3)).then_some(map)
 }
 
 /// The header of the file's first part, checked against the file's length.
@@ -40,7 +69,7 @@ pub(super) fn header(path: &Path, file: File, length: u64) -> Result<ImageHeader
         return fail("is an EXR file without a flat image".into());
     };
     let names: Vec<String> = part.channels.list.iter().map(|c| c.name.to_string()).collect();
-    let Some(channels) = wanted(&names) else {
+    let Some((channels, _)) = wanted(&names) else {
         return fail(format!(
             "is an EXR file with channels {}, expected R, G, B or Y or X, Y, Z",
             names.join(", ")
@@ -91,19 +120,13 @@ pub(super) fn read(path: &Path, file: File) -> Result<Image> {
     let layer = image.layer_data;
     let list = layer.channel_data.list;
     let names: Vec<String> = list.iter().map(|c| c.name.to_string()).collect();
-    let choice =
+    let (choice, places) =
         wanted(&names).ok_or_else(|| IoError::new(path, "has no flat part with channels R, G, B or Y or X, Y, Z"))?;
     let (width, height, channels) = (layer.size.width(), layer.size.height(), choice.len());
     let mut data = vec![0.0; width * height * channels];
-    for (c, name) in choice.iter().enumerate() {
-        let samples = list
-            .iter()
-            .find(|channel| channel.name.eq(name))
-            .map(|channel| &channel.sample_data);
-        for (texel, value) in data
-            .chunks_exact_mut(channels)
-            .zip(samples.into_iter().flat_map(|s| s.values_as_f32()))
-        {
+    for (c, place) in places.into_iter().enumerate() {
+        let samples = list[place].sample_data.values_as_f32();
+        for (texel, value) in data.chunks_exact_mut(channels).zip(samples) {
             texel[c] = value;
         }
     }
@@ -111,6 +134,13 @@ pub(super) fn read(path: &Path, file: File) -> Result<Image> {
         for texel in data.chunks_exact_mut(channels) {
             let rgb = srgb::from_xyz([texel[0], texel[1], texel[2]].map(f64::from));
             texel[..3].copy_from_slice(&rgb.map(|x| x as f32));
+        }
+    }
+    let map = image.attributes.chromaticities.as_ref().and_then(to_rec709);
+    if let (Some(map), "R") = (map, choice[0]) {
+        for texel in data.chunks_exact_mut(channels) {
+            let rgb = map * DVec3::from([texel[0], texel[1], texel[2]].map(f64::from));
+            texel[..3].copy_from_slice(&rgb.as_vec3().to_array());
         }
     }
     Ok(Image {

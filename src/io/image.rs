@@ -12,7 +12,7 @@ use ::image::codecs::png::{PngDecoder, PngEncoder};
 use ::image::codecs::tga::TgaDecoder;
 use ::image::{ColorType, DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageError, Limits};
 
-use super::{Encoding, Image, IoError, Result, atomic, exr, open};
+use super::{Encoding, Image, IoError, Result, atomic, exr, jpeg, open};
 
 /// The header of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +121,9 @@ fn read_any(path: &Path) -> Result<(Image, Format)> {
         exr::header(path, second, length)?;
         rewind(path, &file)?;
         return Ok((exr::read(path, file)?, format));
+    }
+    if matches!(format, Format::Jpeg) {
+        check_whole(path, &file)?;
     }
     let decoder = decoder(path, file, length, format)?;
     let decoded = DynamicImage::from_decoder(decoder)
@@ -320,7 +323,8 @@ fn decoder(path: &Path, file: File, length: u64, format: Format) -> Result<Box<d
         Format::Png => PngDecoder::with_limits(file, limits).map(|d| Box::new(d) as _),
         Format::Bmp => BmpDecoder::new(file).map(|d| Box::new(d) as _),
         Format::Tga => TgaDecoder::new(file).map(|d| Box::new(d) as _),
-        Format::Hdr => HdrDecoder::new(file).map(|d| Box::new(d) as _),
+        // Mitsuba and others begin their files with `#?RGBE`, where the strict decoder knows `#?RADIANCE` alone.
+        Format::Hdr => HdrDecoder::new_nonstrict(file).map(|d| Box::new(d) as _),
         Format::Jpeg | Format::Exr => JpegDecoder::new(file).map(|d| Box::new(d) as _),
     };
     let decoder = match (opened, claimed) {
@@ -333,6 +337,21 @@ fn decoder(path: &Path, file: File, length: u64, format: Format) -> Result<Box<d
     let channels = channels_of(decoder.color_type()) as u64;
     check_size(path, width.into(), height.into(), channels, length)?;
     Ok(decoder)
+}
+
+/// Refuses a JPEG file that ends before its image does.
+fn check_whole(path: &Path, mut file: &File) -> Result<()> {
+    let mut bytes = Vec::new();
+    let read = file.read_to_end(&mut bytes);
+    read.map_err(|e| IoError::new(path, format!("cannot be read: {e}")))?;
+    rewind(path, file)?;
+    match jpeg::is_whole(&bytes) {
+        true => Ok(()),
+        false => Err(IoError::new(
+            path,
+            "is a damaged or truncated Jpeg file: it ends before its image does",
+        )),
+    }
 }
 
 fn channels_of(color: ColorType) -> usize {

@@ -4,6 +4,7 @@ pub mod atomic;
 pub mod dataset;
 mod exr;
 pub mod image;
+mod jpeg;
 pub mod json;
 pub mod mesh;
 pub mod npy;

@@ -97,7 +97,7 @@ pub(super) fn nested(sensor: &mut Object<'_>) -> Film {
     let filter = nested_filter(&mut object, DEFAULT_FILTER);
     let sample_border = object.boolean("sample_border", false);
     let color_space = color_space(&mut object, ColorSpace::Linear);
-    object.only("file_format", "openexr");
+    object.choice("file_format", &[("openexr", ()), ("exr", ())], ());
     let pixel_formats = [
         ("luminance", PixelFormat::Luminance),
         ("luminance_alpha", PixelFormat::LuminanceAlpha),

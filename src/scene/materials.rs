@@ -70,7 +70,12 @@ fn look_up<T: Copy>(table: &[(&str, T)], what: &str, name: &str, instead: &str) 
 /// # Errors
 /// The material is not known: a sentence that lists those that are.
 pub fn index_of_refraction(name: &str) -> Result<f32, String> {
-    look_up(INDICES, "index of refraction of", name, "a number")
+    look_up(
+        INDICES,
+        "index of refraction of",
+        &name.to_ascii_lowercase(),
+        "a number",
+    )
 }
 
 /// The complex index of a conductor.

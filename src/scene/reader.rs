@@ -276,7 +276,7 @@ impl<'a> Value<'a> {
     /// One of a few words; `later` are words of Mitsuba that are not supported yet.
     pub(super) fn choice<T: Copy>(&self, words: &[(&'static str, T)], later: &[&str]) -> Option<T> {
         let text = self.string()?;
-        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+        if let Some((_, value)) = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
             return Some(*value);
         }
         let allowed: Vec<_> = words.iter().map(|(word, _)| *word).collect();

@@ -12,6 +12,13 @@ type Parsed<T> = std::result::Result<T, String>;
 
 const MAGIC: u16 = 0x041c;
 
+/// The longest name of a mesh in bytes.
+const MAX_NAME: usize = 1 << 16;
+
+/// Bytes that one of the file may become, which those of meshes do not; and a number of them that no file is refused for.
+const MOST_INFLATED: u64 = 64;
+const LEAST_LIMIT: u64 = 16 << 20;
+
 /// Bits of a mesh's flags.
 mod flag {
     pub(super) const NORMALS: u32 = 0x0001;
@@ -41,11 +48,20 @@ fn parse(bytes: &[u8], index: u32) -> Parsed<Mesh> {
     let rest = bytes.get(start..);
     let rest = rest.ok_or_else(|| format!("lists mesh {index} beyond its own end"))?;
     let version = self::version(rest)?;
-    let mut stream = Stream(BufReader::new(ZlibDecoder::new(&rest[4..])));
+    let most = (rest.len() as u64).saturating_mul(MOST_INFLATED).max(LEAST_LIMIT);
+    let mut stream = Stream(BufReader::new(ZlibDecoder::new(&rest[4..]).take(most)));
     let flags = u32::from_le_bytes(stream.array()?);
     if version == 4 {
         // The name, which ends with a zero.
-        while stream.array::<1>()? != [0] {}
+        let mut length = 0;
+        while stream.array::<1>()? != [0] {
+            length += 1;
+            if length > MAX_NAME {
+                return Err(format!(
+                    "has a mesh whose name is longer than {MAX_NAME} bytes: it is damaged"
+                ));
+            }
+        }
     }
     let vertices = u64::from_le_bytes(stream.array()?);
     let triangles = u64::from_le_bytes(stream.array()?);
@@ -105,7 +121,7 @@ fn offset(bytes: &[u8], version: u16, index: u32) -> Parsed<u64> {
     })
 }
 
-/// The numbers of a mesh. Memory grows with the numbers in the file, not with the claimed counts.
+/// The numbers of a mesh. Memory grows with the numbers in the file, not with the claimed counts, and is limited by its length.
 struct Stream<R>(R);
 
 impl<R: Read> Stream<R> {
@@ -131,7 +147,8 @@ impl<R: Read> Stream<R> {
     }
 }
 
-const TRUNCATED: &str = "ends before the last mesh that it promises: it is truncated or damaged";
+const TRUNCATED: &str =
+    "ends before the last mesh that it promises, or is compressed as no mesh is: it is truncated or damaged";
 
 #[cfg(test)]
 mod tests {

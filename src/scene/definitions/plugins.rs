@@ -250,7 +250,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("crop_width", SIDE),
                 may("crop_height", SIDE),
                 may("sample_border", Form::Boolean),
-                may("file_format", Form::Only("\"openexr\"")),
+                may("file_format", Form::Words(&["openexr", "exr"])),
                 may(
                     "pixel_format",
                     Form::Words(&["luminance", "luminance_alpha", "rgb", "rgba"]),

@@ -230,15 +230,20 @@ impl<'a> Conversion<'a> {
                 return;
             }
             let mut child = child.clone();
-            let substituted = child.attributes.iter_mut().try_for_each(|(_, value)| {
-                *value = self.parameters.substitute(value)?;
-                Ok(())
-            });
+            let substituted = self.substitute(&mut child);
             self.stopped = self.parameters.is_spent();
             if let Err(message) = substituted.and_then(|()| self.member(&child, source, members)) {
                 self.lack(source, &child, message, members);
             }
         }
+    }
+
+    /// Puts the values of parameters into an element's attributes.
+    fn substitute(&mut self, element: &mut Element) -> Parsed<()> {
+        element.attributes.iter_mut().try_for_each(|(_, value)| {
+            *value = self.parameters.substitute(value)?;
+            Ok(())
+        })
     }
 
     /// Converts an element.
@@ -284,7 +289,7 @@ impl<'a> Conversion<'a> {
     }
 
     /// A named value; None for a transform without operations.
-    fn property(&self, element: &Element, source: Source) -> Parsed<Option<Value>> {
+    fn property(&mut self, element: &Element, source: Source) -> Parsed<Option<Value>> {
         if let (true, Some(child)) = (element.tag != "transform", element.children.first()) {
             return Err(format!("<{}> cannot stand in a <{}>", child.tag, element.tag));
         }
@@ -332,11 +337,13 @@ impl<'a> Conversion<'a> {
         Ok(Some(value))
     }
 
-    fn transform(&self, element: &Element) -> Parsed<Option<Value>> {
+    fn transform(&mut self, element: &Element) -> Parsed<Option<Value>> {
         attributes(element, &["name"])?;
         let mut parameters = Vec::new();
         for child in &element.children {
-            parameters.push(values::operation(child)?);
+            let mut child = child.clone();
+            self.substitute(&mut child)?;
+            parameters.push(values::operation(&child)?);
         }
         Ok((!parameters.is_empty()).then_some(Value::Array(parameters)))
     }
@@ -348,7 +355,16 @@ impl<'a> Conversion<'a> {
         let id = element.attribute("id");
         let wanted = match (element.attribute("name"), id) {
             (Some(name), _) => self.name(name, source),
-            (None, Some(id)) if members.prefix.is_empty() => members.names.free(&plain(id, &element.tag)),
+            (None, Some(id)) if members.prefix.is_empty() => {
+                // Of the whole scene these are no objects.
+                let reserved = ["type", "id", "optimize", "$schema"].contains(&id);
+                let id = if reserved {
+                    format!("{}_{id}", element.tag)
+                } else {
+                    plain(id, &element.tag)
+                };
+                members.names.free(&id)
+            }
             _ => members.names.free(&element.tag),
         };
         let path = format!("{}{wanted}", members.prefix);
