@@ -164,7 +164,7 @@ pub struct Tuning {
     pub learning_rate: f32,
     /// Values are projected onto this closed interval after each step; infinite where unbounded.
     pub bounds: [f32; 2],
-    /// Width over which optimiser steps are smoothed, as a share of the longer side of a grid or a texture; 0 for no
+    /// Width over which optimiser steps are smoothed, as a share of the longer side of a grid, texture or map; 0 for no
     /// smoothing.
     pub smoothing: f32,
 }

@@ -1,4 +1,4 @@
-//! Smoothed steps of a texture: what a step adds is smoothed twice, on both devices.
+//! Smoothed steps of a texture and of an environment map: what a step adds is smoothed twice, on both devices.
 
 use std::fs;
 use std::path::Path;
@@ -16,6 +16,7 @@ fn floor(reflectance: &str, more: &str) -> String {
     format!(
         r#"{{"floor": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {reflectance}}}}},
             "lamp": {{"type": "point", "position": [0.4, 0.3, 2], "intensity": 12}},
+            "sky": {{"type": "envmap", "data": {{"resolution": [12, 7], "value": 0.5}}}},
             "camera": {{"type": "perspective", "fov": 60, "to_world": [{{"look_at": {{"origin": [0, 0, 2], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
                 "film": {{"type": "hdrfilm", "width": 24, "height": 24, "rfilter": {{"type": "box"}}}}}}{more}}}"#
     )
@@ -27,7 +28,8 @@ fn scenes(folder: &Path, share: f32) {
         r#"{"type": "bitmap", "wrap_mode": "clamp", "data": {"resolution": [12, 7], "value": [0.5, 0.4, 0.6]}}"#;
     let checkered = r#"{"type": "checkerboard", "color0": 0.3, "color1": 0.7, "to_uv": [{"scale": [3, 2, 1]}]}"#;
     let optimize = format!(
-        r#", "optimize": {{"parameters": {{"floor.bsdf.reflectance": {{"learning_rate": 0.02, "smoothing": {share}}}}},
+        r#", "optimize": {{"parameters": {{"floor.bsdf.reflectance": {{"learning_rate": 0.02, "smoothing": {share}}},
+                "sky.data": {{"learning_rate": 0.02, "smoothing": {share}}}}},
             "references": {{"type": "scene", "filename": "target.json", "spp": 16}}, "optimizer": {{"type": "sgd", "momentum": 0}},
             "iterations": 1, "spp": 4, "spp_grad": 4}}"#
     );
@@ -43,16 +45,16 @@ fn program(folder: &Path, words: &[&str]) -> Output {
         .expect("it runs")
 }
 
-fn texels(run: &Path) -> Vec<f32> {
-    let found = image::read(&run.join("floor.bsdf.reflectance.exr"))
+fn texels(run: &Path, parameter: &str) -> Vec<f32> {
+    let found = image::read(&run.join(format!("{parameter}.exr")))
         .expect("it is written")
         .0;
     assert_eq!([found.width, found.height], [12, 7]);
     found.data
 }
 
-/// The texels before and after one step of gradient descent.
-fn after_a_step(device: &str, share: f32) -> [Vec<f32>; 2] {
+/// The texels of floor and sky before and after one step of gradient descent.
+fn after_a_step(device: &str, share: f32) -> [[Vec<f32>; 2]; 2] {
     let folder = tempfile::tempdir().expect("a folder can be made");
     scenes(folder.path(), share);
     let done = program(
@@ -60,24 +62,26 @@ fn after_a_step(device: &str, share: f32) -> [Vec<f32>; 2] {
         &["optimize", "floor.json", "--device", device, "-o", "run"],
     );
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    ["run/start", "run/final"].map(|at| texels(&folder.path().join(at)))
+    ["floor.bsdf.reflectance", "sky.data"]
+        .map(|parameter| ["run/start", "run/final"].map(|at| texels(&folder.path().join(at), parameter)))
 }
 
-/// A step x → x − r g becomes x → x − r S(S g), to 2e-3 of the largest change.
+/// A step x → x − r g becomes x → x − r S(S g), to 2e-3 of the largest change; of the sky S goes round.
 fn steps_are_smoothed_twice(device: &str) {
-    let [start, rough] = after_a_step(device, 0.0);
-    let [_, smoothed] = after_a_step(device, SHARE);
-    let mut step: Vec<f32> = rough.iter().zip(&start).map(|(after, before)| after - before).collect();
-    let largest = step.iter().fold(0f32, |m, x| m.max(x.abs()));
-    assert!(largest > 1e-5, "nothing was learned: {largest}");
-    for _ in 0..2 {
-        smooth(&mut step, SIZE, 3, false, lambda(SIZE, SHARE));
-    }
-    for ((found, before), step) in smoothed.iter().zip(&start).zip(&step) {
-        assert!(
-            (found - before - step).abs() < 2e-3 * largest + 1e-7,
-            "{found} {before} {step}"
-        );
+    let (rough, smoothed) = (after_a_step(device, 0.0), after_a_step(device, SHARE));
+    for ([start, rough], ([_, smoothed], wraps)) in rough.iter().zip(smoothed.iter().zip([false, true])) {
+        let mut step: Vec<f32> = rough.iter().zip(start).map(|(after, before)| after - before).collect();
+        let largest = step.iter().fold(0f32, |m, x| m.max(x.abs()));
+        assert!(largest > 1e-5, "nothing was learned: {largest}");
+        for _ in 0..2 {
+            smooth(&mut step, SIZE, 3, wraps, lambda(SIZE, SHARE));
+        }
+        for ((found, before), step) in smoothed.iter().zip(start).zip(&step) {
+            assert!(
+                (found - before - step).abs() < 2e-3 * largest + 1e-7,
+                "wraps {wraps}: {found} {before} {step}"
+            );
+        }
     }
 }
 

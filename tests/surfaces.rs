@@ -4,12 +4,15 @@ use std::path::Path;
 use std::process::Command;
 
 use glam::Vec3;
-use prbopt::device::Device;
 use prbopt::device::cpu::Cpu;
+use prbopt::device::{ArrayKind, Batch, Device, Keys};
+use prbopt::kernels::loss::Loss;
 use prbopt::kernels::optimizer::Optimizer;
 use prbopt::optimize::{RenderSettings, render_view};
 use prbopt::resident::Resident;
 use prbopt::scene;
+use prbopt::transport::rays::pixel::PixelTable;
+use prbopt::transport::rays::random::{Pass, pass_key};
 use prbopt::transport::scene::records::SceneView;
 use prbopt::transport::scene::shape::{intersect, leave};
 use prbopt::transport::scene::tables::Tables;
@@ -346,6 +349,54 @@ fn masks_let_their_share_through() {
             "opacity {opacity}: {found} of {open}"
         );
     }
+}
+
+/// The gradient of a parameter, for a target of constant light.
+fn gradient(text: &str, parameter: &str) -> Vec<f32> {
+    let (mut resident, params) = resident(text);
+    resident.set_constant_reference([0.5; 3]);
+    let table = PixelTable::new(&resident.sensors, &[0]).expect("few pixels");
+    let batch = Batch { table, drawn: None };
+    let keys = |pass| Keys {
+        objective: pass_key(1, 0, Pass::Objective),
+        pass: pass_key(1, 0, pass),
+    };
+    let mut device = Cpu::new();
+    let sgd = Optimizer::Sgd { momentum: 0.0 };
+    device.load(resident, params, sgd).expect("it fits");
+    device.render(&batch, keys(Pass::Primal), 2).expect("it renders");
+    device.loss(&batch, keys(Pass::Primal), Loss::L2).expect("a loss");
+    device.backpropagate(&batch, keys(Pass::Adjoint), 16).expect("it ends");
+    let slot = device.params().find(parameter).expect("it is there");
+    device.read(slot, ArrayKind::Gradient).expect("a gradient")
+}
+
+/// Paths that may have no edge have no derivatives, and an adjoint of them ends.
+#[test]
+fn paths_without_edges_have_no_derivatives() {
+    let text = |depth: u32| {
+        format!(
+            r#"{{"integrator": {{"type": "prb", "max_depth": {depth}}}, "wall": {{"type": "rectangle"}},
+                "lamp": {{"type": "point", "position": [0, 0, 2]}},
+                "camera": {{"type": "perspective", "to_world": [{{"look_at": {{"origin": [0, 0, 3], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                    "film": {{"type": "hdrfilm", "width": 8, "height": 8}}}},
+                "optimize": {{"references": {{"type": "constant", "value": 0.5}}, "parameters": {{"wall.bsdf.reflectance": {{}}}}}}}}"#
+        )
+    };
+    assert_eq!(gradient(&text(0), "wall.bsdf.reflectance"), [0.0; 3]);
+    assert!(gradient(&text(2), "wall.bsdf.reflectance")[0] != 0.0);
+}
+
+/// A mat that lies in the plane of a floor: rays that leave the one may meet the other where they begin, edge on.
+#[test]
+fn a_mat_in_the_plane_of_a_floor_has_finite_derivatives() {
+    let text = r#"{"integrator": {"type": "prb", "max_depth": 4}, "floor": {"type": "rectangle", "to_world": [{"scale": 3}]},
+        "mat": {"type": "grid", "resolution": [4, 4]}, "sky": {"type": "constant"},
+        "camera": {"type": "perspective", "to_world": [{"look_at": {"origin": [0, -2, 3], "target": [0, 0, 0], "up": [0, 0, 1]}}],
+            "film": {"type": "hdrfilm", "width": 16, "height": 16}},
+        "optimize": {"references": {"type": "constant", "value": 0.5}, "parameters": {"mat.to_world.translate": {}}}}"#;
+    let found = gradient(text, "mat.to_world.translate");
+    assert!(found.iter().all(|d| d.is_finite()), "{found:?}");
 }
 
 /// The memory that a wave keeps for its replay is bounded: in a closed box whose walls reflect nearly all, adjoints of paths of

@@ -368,7 +368,7 @@ pub trait Device {
     /// Rebuilds what depends on the parameters' values (the occupancy grid).
     fn rebuild(&mut self) -> Result<()>;
 
-    /// Changes the resolution of grids, trilinearly; moments are resampled or zeroed.
+    /// Changes the resolution of grids, textures and environment maps, linearly along each axis; moments are resampled or zeroed.
     fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()>;
 
     /// Gives parameters another number of entries: their values and moments are replaced, their gradients become zero.

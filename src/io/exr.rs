@@ -139,7 +139,9 @@ pub(super) fn read(path: &Path, file: File) -> Result<Image> {
     let map = image.attributes.chromaticities.as_ref().and_then(to_rec709);
     if let (Some(map), "R") = (map, choice[0]) {
         for texel in data.chunks_exact_mut(channels) {
-            let rgb = map * DVec3::from([texel[0], texel[1], texel[2]].map(f64::from));
+            let of_file = DVec3::from([texel[0], texel[1], texel[2]].map(f64::from));
+            // Colours outside of Rec. 709 have negative components, which no light and no reflectance has.
+            let rgb = (map * of_file).max(of_file.min(DVec3::ZERO));
             texel[..3].copy_from_slice(&rgb.as_vec3().to_array());
         }
     }
@@ -305,6 +307,50 @@ mod tests {
             error.contains("with channels U, V, expected R, G, B or Y or X, Y, Z"),
             "{error}"
         );
+    }
+
+    /// Channels are found in small letters and in the only layer, not in one of two; luminance beside chroma is no grey.
+    #[test]
+    fn channels_are_found_by_their_names() {
+        let found = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
+            wanted(&names).map(|(_, places)| places)
+        };
+        assert_eq!(found(&["b", "g", "r"]), Some(vec![2, 1, 0]));
+        assert_eq!(
+            found(&["diffuse.B", "diffuse.G", "diffuse.R", "Z"]),
+            Some(vec![2, 1, 0])
+        );
+        assert_eq!(
+            found(&["B", "G", "R", "diffuse.B", "diffuse.G", "diffuse.R"]),
+            Some(vec![2, 1, 0])
+        );
+        assert_eq!(found(&["a.B", "a.G", "a.R", "b.B", "b.G", "b.R"]), None);
+        assert_eq!((found(&["Y"]), found(&["BY", "RY", "Y"])), (Some(vec![0]), None));
+    }
+
+    /// The primaries of Rec. 709 change nothing. Those of Rec. 2020 become what ITU-R BT.2087 says, to 1e-3 (its white is that of
+    /// Rec. 709, too).
+    #[test]
+    fn other_primaries_are_converted() {
+        let primaries = |red, green, blue| Chromaticities {
+            red,
+            green,
+            blue,
+            white: Vec2(0.3127, 0.329),
+        };
+        assert_eq!(
+            to_rec709(&primaries(Vec2(0.64, 0.33), Vec2(0.3, 0.6), Vec2(0.15, 0.06))),
+            None
+        );
+        let wide = primaries(Vec2(0.708, 0.292), Vec2(0.17, 0.797), Vec2(0.131, 0.046));
+        let map = to_rec709(&wide).expect("other primaries");
+        let expected = DMat3::from_cols_array_2d(&[
+            [1.6605, -0.1246, -0.0182],
+            [-0.5876, 1.1329, -0.1006],
+            [-0.0728, -0.0083, 1.1187],
+        ]);
+        assert!(map.abs_diff_eq(expected, 1e-3), "{map}");
     }
 
     /// All channels are decoded, and count: 2048 × 2048 pixels of 40 channels take 640 MiB.

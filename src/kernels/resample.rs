@@ -14,18 +14,18 @@ pub enum Axis {
 /// Along one axis: for each of `to` texels, the two source texels among `from`, and the weight of the second.
 pub fn resample_axis(axis: Axis, from: usize, to: usize) -> Vec<(usize, usize, f32)> {
     let place = |i: usize| match axis {
-        Axis::Clamped | Axis::Wrapped => (i as f32 + 0.5) * from as f32 / to as f32 - 0.5,
-        Axis::Ended => i as f32 * (from - 1) as f32 / (to - 1) as f32,
+        Axis::Clamped | Axis::Wrapped => (i as f64 + 0.5) * from as f64 / to as f64 - 0.5,
+        Axis::Ended => i as f64 * (from - 1) as f64 / (to - 1) as f64,
     };
-    let texel = |x: f32| match axis {
+    let texel = |x: f64| match axis {
         Axis::Clamped | Axis::Ended => (x.max(0.0) as usize).min(from - 1),
-        Axis::Wrapped => x.rem_euclid(from as f32) as usize,
+        Axis::Wrapped => x.rem_euclid(from as f64) as usize,
     };
     (0..to)
         .map(|i| {
             let x = place(i);
             let base = x.floor();
-            (texel(base), texel(base + 1.0), x - base)
+            (texel(base), texel(base + 1.0), (x - base) as f32)
         })
         .collect()
 }
@@ -139,6 +139,7 @@ mod tests {
             assert!((out[0] - expected).abs() < 1e-6, "texel {i}: {} != {expected}", out[0]);
         }
     }
+
     /// A map of longitude and latitude: a function of period one and one that is linear between the poles stay what they are, to
     /// the error of linear interpolation, and poles keep their values.
     #[test]

@@ -437,6 +437,8 @@ impl<'a> Run<'a> {
     /// Starts writing a checkpoint, after the previous one is complete.
     fn save(&mut self) -> Result<()> {
         self.finish_saving()?;
+        // A run that goes on from the checkpoint does not render the pictures before it again.
+        self.writer.catch_up()?;
         self.state.seconds = self.seconds();
         let (path, settings) = (self.job.folder.checkpoint(), self.job.settings);
         let pending = checkpoint::save(

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn only_optimised_grids_follow() {
+    fn what_is_optimised_and_has_axes_follows() {
         let shape = Shape {
             size: [3, 4, 5],
             channels: 2,

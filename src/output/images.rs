@@ -263,8 +263,14 @@ pub struct Writer {
 
 impl Default for Writer {
     fn default() -> Self {
+        Self::beside(Arc::default())
+    }
+}
+
+impl Writer {
+    /// Starts the thread.
+    fn beside(left_out: Arc<Mutex<Option<IoError>>>) -> Self {
         let (jobs, queue) = sync_channel(WAITING);
-        let left_out = Arc::default();
         let noted = Arc::clone(&left_out);
         Self {
             jobs: Some(jobs),
@@ -308,7 +314,17 @@ impl Writer {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Waits until everything is written.
+    /// Waits until everything so far is written.
+    ///
+    /// # Errors
+    /// A picture could not be written.
+    pub fn catch_up(&mut self) -> Result<()> {
+        self.finish()?;
+        *self = Self::beside(Arc::clone(&self.left_out));
+        Ok(())
+    }
+
+    /// Waits until everything is written; the writer takes no more.
     ///
     /// # Errors
     /// A picture could not be written.
@@ -345,6 +361,23 @@ mod tests {
     }
 
     /// EXR colours are premultiplied by alpha, PNG colours are straight; masked pixels are transparent.
+    #[test]
+    fn a_writer_that_has_caught_up_goes_on() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut writer = Writer::default();
+        for name in ["a", "b"] {
+            let stem = folder.path().join(name);
+            writer
+                .submit(picture(ColorSpace::Srgb), stem.clone())
+                .expect("it takes pictures");
+            writer.catch_up().expect("written");
+            assert!(
+                with_extension(&stem, "exr").exists() && with_extension(&stem, "png").exists(),
+                "{name}"
+            );
+        }
+    }
+
     #[test]
     fn files_have_the_channels_of_their_film() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use glam::{DAffine3, Vec3};
 use serde_json::json;
 
@@ -247,7 +247,7 @@ fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result
 /// splats as `.npy`), and returns the parameters' paths and largest absolute derivatives.
 ///
 /// # Errors
-/// A file cannot be written, or the device is lost.
+/// A file cannot be written, the device is lost, or a derivative is not finite.
 pub fn write_gradients(folder: &Path, device: &mut dyn Device) -> Result<Vec<(String, f32)>> {
     create(folder)?;
     let mut written = Vec::new();
@@ -261,6 +261,13 @@ pub fn write_gradients(folder: &Path, device: &mut dyn Device) -> Result<Vec<(St
             ..parameter.clone()
         };
         let gradient = device.read(index, ArrayKind::Gradient)?;
+        if let Some(entry) = gradient.iter().position(|d| !d.is_finite()) {
+            bail!(
+                "the derivative by entry {entry} of {} is {}, no finite number: scale the adjoint, or look for surfaces in one place",
+                description.path,
+                gradient[entry]
+            );
+        }
         let largest = gradient.iter().fold(0.0, |most: f32, d| most.max(d.abs()));
         written.push((description.path.clone(), largest));
         if description.kind == Kind::Points {

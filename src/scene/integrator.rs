@@ -125,7 +125,8 @@ pub enum Rules {
     Volpath,
     /// Russian roulette begins with the edge `rr_depth`, and alpha looks through surfaces that light passes straight through.
     Path,
-    /// Russian roulette begins after the edge `rr_depth`, as by [`Self::Volpath`].
+    /// Russian roulette begins after the edge `rr_depth`, as by [`Self::Volpath`]; alpha takes all surfaces for opaque, as by those
+    /// below.
     Prb,
     /// No next-event estimation and no Russian roulette.
     Basic,

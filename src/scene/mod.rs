@@ -576,7 +576,7 @@ pub enum Decay {
 pub struct Stage {
     /// Fraction of the iterations after which it happens, in (0, 1).
     pub at: f32,
-    /// Integer factor on the resolution of every optimised grid and texture; 1 if there is none.
+    /// Integer factor on the resolution of every optimised grid, texture and environment map; 1 if there is none.
     pub upsample: u32,
     pub moments: MomentRule,
     /// Samples per pixel of the primal and of the adjoint pass from then on.

@@ -294,8 +294,8 @@ fn check_refined(value: &Value<'_>, stages: &mut [Stage], scene: &Scene) {
         let says = |key: &&str| item.node.member(key).is_some();
         match item.node.member("upsample") {
             Some(node) if stage.upsample > 1 => item.child(node, "upsample").error(
-                "there is no grid to upsample",
-                "leave `upsample` out, or make a `gridvolume` of an optimised volume",
+                "there is nothing to upsample",
+                "leave `upsample` out, or optimise a `gridvolume`, a `bitmap` or an `envmap`",
             ),
             None if !["moments", "spp", "spp_grad"].iter().any(says) => item.error(
                 "there is no grid that this stage could refine",

@@ -8,13 +8,14 @@ const ROOM: &str = r#"<?xml version="1.0" encoding="utf-8"?>
     <!-- film -->
     <default name="spp" value="16"/>
     <default name="side" value="12"/>
+    <default name="turn" value="180"/>
     <path value="parts"/>
     <integrator type="path"><integer name="max_depth" value="5"/><boolean name="hide_emitters" value="TRUE"/></integrator>
     <sensor type="perspective" id="elm__0">
         <float name="fov" value="39.5"/>
         <string name="fov_axis" value="x"/>
         <transform name="to_world">
-            <rotate y="1" angle="180"/>
+            <rotate y="1" angle="$turn"/>
             <translate z="5"/>
         </transform>
         <sampler type="independent"><integer name="sample_count" value="$spp"/></sampler>
@@ -167,6 +168,27 @@ fn old_names_are_spelled_as_today() {
         scene["shape"]["bsdf"]["reflectance"],
         json!({"type": "checkerboard", "to_uv": [{"translate": [0, 0.5]}, {"scale": [4, 1]}]})
     );
+}
+
+/// Members of a whole scene that are no objects give no object its name.
+#[test]
+fn objects_have_names_of_their_own() {
+    let place = Place::new();
+    let ids = ["type", "id", "optimize"];
+    let shapes: String = ids
+        .iter()
+        .map(|id| format!(r#"<shape type="sphere" id="{id}"/>"#))
+        .collect();
+    let text = format!(r#"<scene version="3.0.0">{shapes}<sensor type="perspective"/></scene>"#);
+    fs::write(place.path("ids.xml"), text).expect("writable");
+    place.expect(0, &["import", "ids.xml"]);
+    let scene = place.json("ids.json");
+    let members = scene.as_object().expect("an object");
+    assert!(
+        members.len() == 4 && members.values().all(|member| member["type"].is_string()),
+        "{members:?}"
+    );
+    place.expect(0, &["info", "ids.json"]);
 }
 
 /// Everything that cannot be imported is reported at once, with line and column of the XML, and nothing is written.

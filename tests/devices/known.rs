@@ -132,7 +132,7 @@ fn values_and_moments_are_interpolated_between_stages() {
         epsilon: 1e-8,
         mask_updates: false,
     };
-    let sizes = [[15, 3, 7], [8, 5, 6]];
+    let sizes = [[15, 3, 7], [8, 9, 6]];
     for mut device in devices() {
         for (keep, kind) in [(true, Kind::Grid), (false, Kind::Grid), (true, Kind::Envmap)] {
             load(&mut *device, adam, kind);

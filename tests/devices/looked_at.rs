@@ -135,26 +135,43 @@ fn a_gauge_is_full_when_a_picture_is_done() {
     }
 }
 
-/// A mask of opacity 0.3 before a pane, over half of a picture: by `path`, alpha is what they leave of each pixel's paths. The
-/// devices draw the same numbers.
+/// A mask of opacity 0.3 before a pane, over half of a picture, and behind them a surface that is nothing: by `path`, alpha is what
+/// they leave of each pixel's paths; by `prb` all are opaque. The devices draw the same numbers.
 #[test]
 fn alpha_looks_through_masks_and_panes() {
-    let text = |integrator: &str| {
+    let text = |integrator: &str, more: &str| {
         format!(
-            r#"{{"integrator": {{"type": "{integrator}"}}, "lamp": {{"type": "point", "position": [0, 0, 5]}},
+            r#"{{"integrator": {{"type": "{integrator}"{more}}}, "lamp": {{"type": "point", "position": [0, 0, 5]}},
                 "leaf": {{"type": "rectangle", "to_world": [{{"scale": 2}}, {{"translate": [2, 0, 0]}}],
                     "bsdf": {{"type": "mask", "opacity": 0.3, "nested": {{"type": "diffuse"}}}}}},
                 "pane": {{"type": "rectangle", "to_world": [{{"scale": 2}}, {{"translate": [2, 0, -1]}}],
                     "bsdf": {{"type": "thindielectric"}}}},
+                "veil": {{"type": "rectangle", "to_world": [{{"scale": 9}}, {{"translate": [0, 0, -2]}}], "bsdf": {{"type": "null"}}}},
+                "sky": {{"type": "constant"}},
                 "camera": {{"type": "perspective", "fov": 20, "to_world": [{{"look_at": {{"origin": [0, 0, 6], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
                     "film": {{"type": "hdrfilm", "width": 8, "height": 8, "rfilter": {{"type": "box"}}}}}}}}"#
         )
     };
     let alphas = |device: &mut dyn Device, integrator: &str| -> Vec<f32> {
-        let pixels = view(device, &text(integrator), 64);
+        let pixels = view(device, &text(integrator, ""), 64);
         pixels.iter().map(|pixel| 1.0 - pixel[3]).collect()
     };
+    // What comes straight from the sky is seen, or hidden with the emitters.
+    let hidden = |device: &mut dyn Device| view(device, &text("path", r#", "hide_emitters": true"#), 64);
     let expected = alphas(&mut Cpu::new(), "path");
+    let seen = view(&mut Cpu::new(), &text("path", ""), 64);
+    let without = hidden(&mut Cpu::new());
+    for (i, (seen, without)) in seen.iter().zip(&without).enumerate() {
+        let straight = seen[0] - without[0];
+        assert!(
+            if i % 8 < 4 {
+                straight == 1.0
+            } else {
+                straight > 0.4 && straight < 0.9
+            },
+            "pixel {i}: {straight}"
+        );
+    }
     for (i, alpha) in expected.iter().enumerate() {
         assert_eq!(*alpha > 0.0, i % 8 >= 4, "pixel {i}");
     }
@@ -170,13 +187,15 @@ fn alpha_looks_through_masks_and_panes() {
             .filter(|(a, b)| (*a - *b).abs() > 1e-6)
             .count();
         assert!(apart <= 1, "{}: {apart} pixels differ", device.info().name);
+        let found = hidden(device.as_mut());
+        let apart = without
+            .iter()
+            .zip(&found)
+            .filter(|(a, b)| (a[0] - b[0]).abs() > 1e-4)
+            .count();
+        assert!(apart <= 1, "{}: {apart} pixels differ", device.info().name);
         let solid = alphas(device.as_mut(), "prb");
-        assert!(
-            solid
-                .iter()
-                .enumerate()
-                .all(|(i, alpha)| (*alpha > 0.999) == (i % 8 >= 4))
-        );
+        assert!(solid.iter().all(|alpha| *alpha > 0.999), "{solid:?}");
     }
 }
 

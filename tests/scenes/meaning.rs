@@ -295,8 +295,8 @@ fn stages_without_a_grid_upsample_nothing() {
     for (stage, message) in [
         (
             r#"{"at": 0.5, "upsample": 2}"#,
-            "19:40: there is no grid to upsample at optimize.stages[0].upsample: leave `upsample` out, or make a \
-             `gridvolume` of an optimised volume",
+            "19:40: there is nothing to upsample at optimize.stages[0].upsample: leave `upsample` out, or \
+             optimise a `gridvolume`, a `bitmap` or an `envmap`",
         ),
         (
             r#"{"at": 0.5}"#,

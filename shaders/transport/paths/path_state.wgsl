@@ -249,7 +249,7 @@ fn path_competes(path: ptr<function, Path>) -> bool {
 }
 
 // Whether a path that reaches the background has come straight from the camera, as alpha sees it: nothing that stood in its way
-// counts. Only a path that was turned has a pdf.
+// counts. Only a path that was turned has a pdf above zero.
 fn path_is_straight(path: ptr<function, Path>) -> bool {
     return (*path).depth == 0u || (settings.surfaces_only == SURFACES_ONLY_CLEAR && (*path).pdf == 0.0);
 }

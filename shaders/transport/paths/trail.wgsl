@@ -121,6 +121,10 @@ fn follow_trail(hit: Hit, ended: bool) {
         if !open || all(trail.d[turn] == vec3f(0.0)) {
             continue;
         }
+        // The logarithm of the cosine has no derivative at zero: the surfaces lie in one plane, and one ray joins them.
+        if turn == 1u && hit.found && dot(hit.normal, hit.point.p - trail.last.hit.point.p) == 0.0 {
+            continue;
+        }
         var points = trail.points[turn];
         if turn == 1u && hit.found {
             points.after = anchor(hit, hit.normal);

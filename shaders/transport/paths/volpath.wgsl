@@ -124,7 +124,7 @@ fn go_on(path: ptr<function, Path>, hit: Hit, sampler: ptr<function, Sampler>) -
 // Adds the background's radiance, weighted by MIS against next-event estimation.
 fn escape(path: ptr<function, Path>) {
     (*path).straight = path_is_straight(path);
-    if scene.background == BACKGROUND_NONE || ((*path).depth == 0u && settings.hide_emitters == 1u) {
+    if scene.background == BACKGROUND_NONE || ((*path).straight && settings.hide_emitters == 1u) {
         return;
     }
 #ifndef MOVES

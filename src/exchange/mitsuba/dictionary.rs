@@ -102,7 +102,7 @@ fn nested(object: &mut Map<String, Value>) -> Option<&mut Value> {
 }
 
 /// Replaces integrators that only this program has, or Mitsuba only in its differentiable variants, by those that all
-/// variants have and that render the same picture. Depths are stated, so that no default of the new name applies.
+/// variants have and that render the same light. Depths are stated, so that no default of the new name applies.
 fn put_integrator(integrator: &Integrator, root: &mut Map<String, Value>, notes: &mut Vec<String>) {
     for value in root.values_mut() {
         let object = match value["type"].as_str() {

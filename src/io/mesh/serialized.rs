@@ -238,7 +238,29 @@ mod tests {
             bytes[at] = byte;
             bytes
         };
+        // A mesh of a few kilobytes that claims to become a gigabyte, and a name without an end.
+        let packed = |plain: Vec<u8>| {
+            let mut bytes = [MAGIC.to_le_bytes(), 4u16.to_le_bytes()].concat();
+            let mut encoder = flate2::write::ZlibEncoder::new(&mut bytes, flate2::Compression::best());
+            encoder.write_all(&plain).expect("to memory");
+            encoder.finish().expect("to memory");
+            file(4, &[bytes])
+        };
+        let claims = [
+            &0x1000u32.to_le_bytes()[..],
+            b"a\0",
+            &3u64.to_le_bytes(),
+            &(1u64 << 26).to_le_bytes(),
+        ]
+        .concat();
+        let endless = [&0x1000u32.to_le_bytes()[..], &[b'a'; 100_000]].concat();
         for (bytes, index, expected) in [
+            (
+                packed([claims, vec![0; 32 << 20]].concat()),
+                0,
+                "is compressed as no mesh is",
+            ),
+            (packed(endless), 0, "name is longer than 65536 bytes"),
             (with(0, 0), 0, "does not begin"),
             (with(2, 5), 0, "version 5"),
             (good.clone(), 1, "has 1 meshes"),

@@ -381,7 +381,7 @@ impl<N: Number> PathState<N> {
     }
 
     /// Whether a path that reaches the background has come straight from the camera, as alpha sees it: nothing that stood in its
-    /// way counts. Only a path that was turned has a pdf.
+    /// way counts. Only a path that was turned has a pdf above zero.
     #[inline]
     pub(super) fn is_straight(&self, scene: &SceneView) -> bool {
         self.depth == 0 || (scene.settings.surfaces_only == surfaces_only::CLEAR && self.pdf == 0.0)

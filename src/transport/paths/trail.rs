@@ -112,6 +112,16 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let (scene, fields, ray) = (self.scene, self.fields, self.path.direction);
         let Some(trail) = &mut self.trail.0 else { return };
         let Some(open) = trail.open.take() else { return };
+        // The logarithm of the cosine has no derivative at zero: the surfaces lie in one plane, and one ray joins them.
+        let from = open.here.hit.point.p;
+        let height = |hit: &Hit| {
+            (0..3)
+                .map(|axis| hit.normal[axis] * (hit.point.p[axis] - from[axis]))
+                .sum::<f32>()
+        };
+        if hit.is_some_and(|hit| height(hit) == 0.0) {
+            return;
+        }
         let slides = |hit| {
             let width = width(scene, fields, &open.at);
             glide(scene, open.here.hit.point.p, width, hit, ray)

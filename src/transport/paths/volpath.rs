@@ -187,7 +187,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         }
         let (scene, path) = (self.scene, &mut self.path);
         path.straight = path.is_straight(scene);
-        if !scene.has_background() || (path.depth == 0 && scene.settings.hide_emitters == 1) {
+        if !scene.has_background() || (path.straight && scene.settings.hide_emitters == 1) {
             return;
         }
         let is_map = scene.common.background == background::ENVMAP;

@@ -25,7 +25,6 @@ import numpy as np
 KNOWN = {
     "light_cube_textured": "3.9.1 draws points of textured meshes by coordinates, which the faces of a cube share",
     "light_rectangle_textured_flipped": "3.9.1's connections to flipped rectangles differ from its own picture without them",
-    "masked_path": "3.9.1's `path` hides the sky behind a mask, its `prb` does not",
     "mirrored_sphere": "mirrored spheres face inwards there",
     "ball_blend_": "3.9.1 takes the pdf of a lobe of no width in a blend for one of another",
     "sheet_blend_": "3.9.1 takes the pdf of a lobe of no width in a blend for one of another",

@@ -357,7 +357,7 @@ impl<'a> Conversion<'a> {
             (Some(name), _) => self.name(name, source),
             (None, Some(id)) if members.prefix.is_empty() => {
                 // Of the whole scene these are no objects.
-                let reserved = ["type", "id", "optimize", "$schema"].contains(&id);
+                let reserved = ["type", "id", "optimize"].contains(&id);
                 let id = if reserved {
                     format!("{}_{id}", element.tag)
                 } else {

@@ -222,6 +222,7 @@ impl<'a, F: Fields<f32>, S: Sink<f32>> Wave<'a, F, S> {
             if self.depth == 0 {
                 self.room.paths.straight.fill(true);
             }
+            self.room.edges.count = 0;
             return;
         }
         let mut queues = std::mem::take(&mut self.room.queues);
