@@ -1,6 +1,7 @@
 //! OpenEXR: linear images of channels R, G, B, A or Y, or of X, Y, Z, which are converted to RGB, as colours of other primaries
 //! are. Pictures hold colours premultiplied by alpha, [`Image`] straight.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
 use std::path::Path;
@@ -165,8 +166,10 @@ pub(super) fn write(out: &mut BufWriter<File>, image: &Image) -> io::Result<()> 
         3 => &["R", "G", "B"],
         _ => &["R", "G", "B", "A"],
     };
-    let mut image = image.clone();
-    for_each_translucent(&mut image, |v, alpha| v * alpha);
+    let mut image = Cow::Borrowed(image);
+    if image.has_alpha() {
+        for_each_translucent(image.to_mut(), |v, alpha| v * alpha);
+    }
     let channel = |(c, name): (usize, &&str)| Channel {
         name: (*name).to_string(),
         values: image.data.iter().skip(c).step_by(image.channels).copied().collect(),
