@@ -29,20 +29,23 @@ fn wanted(names: &[String]) -> Option<(&'static [&'static str], Vec<usize>)> {
         &["Y"],
     ];
     let plain = |name: &String| name.rsplit('.').next().unwrap_or_default().to_ascii_uppercase();
-    [names.to_vec(), names.iter().map(plain).collect()]
-        .iter()
-        .find_map(|names| {
-            let place = |channel: &&str| {
-                let mut places = (0..names.len()).filter(|i| names[*i] == *channel);
-                places.next().filter(|_| places.next().is_none())
-            };
-            let found = CHOICES.into_iter().find_map(|choice| {
-                let places: Option<Vec<usize>> = choice.iter().map(place).collect();
-                Some((choice, places?))
-            })?;
-            let is_chroma = found.0[0] == "Y" && ["RY", "BY"].iter().any(|channel| place(channel).is_some());
-            (!is_chroma).then_some(found)
-        })
+    // Of a layer R, G and B alone are colours: X, Y and Z may be those of a normal.
+    let passes = [
+        (&CHOICES[..], names.to_vec()),
+        (&CHOICES[..2], names.iter().map(plain).collect()),
+    ];
+    passes.iter().find_map(|(choices, names)| {
+        let place = |channel: &&str| {
+            let mut places = (0..names.len()).filter(|i| names[*i] == *channel);
+            places.next().filter(|_| places.next().is_none())
+        };
+        let found = choices.iter().copied().find_map(|choice| {
+            let places: Option<Vec<usize>> = choice.iter().map(place).collect();
+            Some((choice, places?))
+        })?;
+        let is_chroma = found.0[0] == "Y" && ["RY", "BY"].iter().any(|channel| place(channel).is_some());
+        (!is_chroma).then_some(found)
+    })
 }
 
 /// The map from RGB of these primaries to that of Rec. 709, white to light of white's colour, as Mitsuba reads such files; None if
@@ -328,6 +331,7 @@ mod tests {
             found(&["B", "G", "R", "diffuse.B", "diffuse.G", "diffuse.R"]),
             Some(vec![2, 1, 0])
         );
+        assert_eq!(found(&["N.X", "N.Y", "N.Z"]), None);
         assert_eq!(found(&["a.B", "a.G", "a.R", "b.B", "b.G", "b.R"]), None);
         assert_eq!((found(&["Y"]), found(&["BY", "RY", "Y"])), (Some(vec![0]), None));
     }

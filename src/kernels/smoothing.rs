@@ -13,9 +13,9 @@ pub fn lambda(size: [usize; 3], share: f32) -> f64 {
 }
 
 /// Solves (I + λLₓ)(I + λL_y)(I + λL_z) x = `data` in place, L being the negative second difference along an axis with free
-/// ends; if it `wraps`, along x without ends. A texel has `channels` values, and x varies fastest. The product is symmetric, leaves constants as they are, and
-/// costs one pass an axis for any λ; I + λ(Lₓ + L_y + L_z) would take a sparse factorisation (Nicolet2021, eq. 6 and
-/// section 3.3).
+/// ends; if it `wraps`, along x without ends. A texel has `channels` values, and x varies fastest. The product is symmetric,
+/// leaves constants as they are, and costs one pass an axis for any λ; I + λ(Lₓ + L_y + L_z) would take a sparse
+/// factorisation (Nicolet2021, eq. 6 and section 3.3).
 pub fn smooth(data: &mut [f32], size: [usize; 3], channels: usize, wraps: bool, lambda: f64) {
     let mut inner = channels;
     for (axis, count) in size.into_iter().enumerate() {

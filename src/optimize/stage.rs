@@ -34,8 +34,8 @@ pub fn shape_after(parameter: &Parameter, stages: &[Stage]) -> Shape {
     shape
 }
 
-/// Changes the resolution of every optimised grid, texture and environment map. The stage's `moments` says whether the moments and the step count
-/// are reset.
+/// Changes the resolution of every optimised grid, texture and environment map. The stage's `moments` says whether the moments and
+/// the step count are reset.
 ///
 /// # Errors
 /// The device's, if the finer grids do not fit.

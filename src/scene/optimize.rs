@@ -284,7 +284,8 @@ fn stage(value: &Value<'_>, [spp_before, grad_before]: [u32; 2]) -> Option<Stage
     })
 }
 
-/// Upsampling needs an optimised grid, texture or environment map: without one a stage must change something else, and its factor is one.
+/// Upsampling needs an optimised grid, texture or environment map: without one a stage must change something else, and its factor
+/// is one.
 fn check_refined(value: &Value<'_>, stages: &mut [Stage], scene: &Scene) {
     let mut tuned = scene.arrays().into_iter().filter(|array| array.tuning.is_some());
     if value.context.has_errors() || tuned.any(|array| array.kind.refined_axes() > 0) {

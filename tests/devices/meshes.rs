@@ -333,22 +333,27 @@ fn planted_faults_in_surfaces_are_seen() {
     let folder = files();
     let folder = folder.path();
     let mut sound = cases(folder);
-    let mut seen = |at: usize, what: &str, plant: &dyn Fn(&mut Surface)| {
+    let mut seen = |case: &str, what: &str, plant: &dyn Fn(&mut Surface)| {
+        let at = sound.iter().position(|known| known.name.starts_with(case)).expect(case);
         let right = run(&mut Cpu::new(), &sound[at]);
         compare(&right, &run(&mut Cpu::new(), &sound[at])).expect("nothing is wrong yet");
         plant(sound[at].world.surfaces.get_mut(1).expect("a second surface"));
         compare(&right, &run(&mut Cpu::new(), &sound[at])).expect_err(what);
     };
-    seen(0, "an image that repeats", &|s| {
+    seen("smooth mesh", "an image that repeats", &|s| {
         s.bsdf = image(folder, false, Wrap::Repeat)
     });
-    seen(0, "another filter", &|s| s.bsdf = image(folder, true, Wrap::Repeat));
-    seen(0, "normals of faces", &|s| s.geometry = ball(folder, true));
-    seen(3, "a light seen from behind", &|s| s.flip_normals = true);
-    seen(4, "a larger light", &|s| {
+    seen("smooth mesh", "another filter", &|s| {
+        s.bsdf = image(folder, true, Wrap::Repeat)
+    });
+    seen("smooth mesh", "normals of faces", &|s| s.geometry = ball(folder, true));
+    seen("lights on a mesh", "a light seen from behind", &|s| {
+        s.flip_normals = true
+    });
+    seen("a smooth light", "a larger light", &|s| {
         s.to_world *= Affine3A::from_scale(Vec3::splat(1.05))
     });
-    seen(6, "normals of cells", &|s| {
+    seen("smooth signed distances", "normals of cells", &|s| {
         s.geometry = level(folder, false, painted()).geometry
     });
 }

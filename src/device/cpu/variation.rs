@@ -18,7 +18,8 @@ pub(super) fn bands_of(slices: &Range<usize>) -> Range<usize> {
 }
 
 /// Adds `scale` times the gradient of the total variation, summed over all entries, to `gradient`; it is complete in the
-/// slices `wanted`. If it `wraps`, the first texel of a row is behind the last. Returns the unscaled penalty of each of their [`bands_of`], and the range of entries that were changed.
+/// slices `wanted`. If it `wraps`, the first texel of a row is behind the last. Returns the unscaled penalty of each of their
+/// [`bands_of`], and the range of entries that were changed.
 ///
 /// A band keeps its derivatives by the first slice of the band above in an array, which is added when all bands are done.
 pub(super) fn add_total_variation(
