@@ -331,6 +331,7 @@ fn on_gpus(subject: &Subject, count: usize, more: &[&str]) -> BTreeMap<PathBuf, 
     results(folder.path())
 }
 
+/// A run that sums in whole numbers leaves the same files on one GPU and on so many.
 fn hold_on_gpus(subject: &Subject, ranks: usize) {
     if !has_gpu() {
         return eprintln!("skipped: no adapter");

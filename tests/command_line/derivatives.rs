@@ -299,3 +299,22 @@ fn an_image_above_one_is_told_of_and_shown() {
     let seen = image::read(&place.path("seen.exr")).expect("an image").0.data;
     assert!((mean(&seen) - 2.5).abs() < 1e-3, "{}", mean(&seen));
 }
+
+/// A derivative beyond the largest float is refused, where its file would hold no number.
+#[test]
+fn what_is_not_finite_is_refused() {
+    let place = place(|_| 0.5);
+    let largest = Image {
+        width: 8,
+        height: 8,
+        channels: 3,
+        data: vec![f32::MAX; 192],
+    };
+    image::write_exr(&place.path("largest.exr"), &largest).expect("writable");
+    let line = "backpropagate world.json --parameter sky.radiance --adjoint largest.exr --device cpu -o g";
+    let flags: Vec<&str> = line.split(' ').collect();
+    let told = place.run(&flags);
+    let text = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(!told.status.success() && text.contains("no finite number"), "{text}");
+    assert!(!place.path("g/sky.radiance.json").exists());
+}

@@ -80,6 +80,20 @@ fn bmp_and_tga_are_read() {
     assert!(image::read(&tga).is_ok());
 }
 
+/// Radiance files of both signatures, a pixel of mantissas 128, 64, 32 over 256 times four.
+#[test]
+fn hdr_of_either_signature_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.hdr");
+    for signature in ["RADIANCE", "RGBE"] {
+        let mut bytes = format!("#?{signature}\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n").into_bytes();
+        bytes.extend([128, 64, 32, 130]);
+        fs::write(&path, bytes).expect("writable");
+        let (found, _) = image::read(&path).unwrap_or_else(|e| panic!("{signature}: {e}"));
+        assert_eq!(found.data, [2.0, 1.0, 0.5], "{signature}");
+    }
+}
+
 #[test]
 fn sixteen_bits_are_kept() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -28,6 +28,22 @@ fn surface(text: &str) -> Surface {
     objects(&format!(r#""shape": {{{text}}}"#)).world.surfaces.remove(0)
 }
 
+/// Words are read in small and in capital letters, as Mitsuba reads them.
+#[test]
+fn words_have_no_case() {
+    let of = |distribution: &str, index: &str| {
+        let bsdf = format!(r#"{{"type": "roughdielectric", "distribution": "{distribution}", "int_ior": "{index}"}}"#);
+        format!("{:?}", surface(&format!(r#""type": "sphere", "bsdf": {bsdf}"#)).bsdf)
+    };
+    assert_eq!(of("GGX", "Water"), of("ggx", "water"));
+    assert_ne!(of("GGX", "Water"), of("Beckmann", "BK7"));
+    for format in ["openexr", "exr", "OpenEXR"] {
+        let film = format!(r#"{{"type": "hdrfilm", "file_format": "{format}", "pixel_format": "RGBA"}}"#);
+        let scene = objects(&format!(r#""camera": {{"type": "perspective", "film": {film}}}"#));
+        assert_eq!(scene.sensors[0].pixel_format, scene::PixelFormat::Rgba);
+    }
+}
+
 fn light(text: &str) -> Light {
     objects(&format!(r#""light": {{{text}}}"#)).world.lights.remove(0)
 }
