@@ -185,6 +185,15 @@ pub struct Parameter {
 }
 
 impl Parameter {
+    /// All but the values, which may be large.
+    pub fn without_values(&self) -> Self {
+        Self {
+            path: self.path.clone(),
+            values: Vec::new(),
+            ..*self
+        }
+    }
+
     /// Corners of the world-space box that a grid fills; None where it is turned or mirrored, so that no box says where
     /// it lies.
     pub fn bounds(&self) -> Option<[[f32; 3]; 2]> {

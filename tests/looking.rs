@@ -442,12 +442,14 @@ fn an_adjoint_image_becomes_gradients() {
     }
     adjoint.data[5] = f32::NAN;
     image::write_exr(&folder.path().join("delta.exr"), &adjoint).expect("writable");
+    image::write_png(&folder.path().join("coded.exr"), &adjoint).expect("writable");
     for (file, wrong) in [
         (
             "delta.exr",
             "delta.exr: is NaN in column 1 of row 0; give finite numbers",
         ),
         ("none.exr", "none.exr: cannot be opened"),
+        ("coded.exr", "coded.exr: is no .exr file"),
         ("sky.json", "sky.json: is no .exr file"),
     ] {
         let output = run(folder.path(), &format!("backpropagate sky.json --adjoint {file}"));

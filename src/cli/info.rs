@@ -119,7 +119,7 @@ fn scene_report(scene: &Scene) -> Result<Value> {
         .iter()
         .map(|i| (i.name.clone(), json!(world.groups[i.group].path)));
     let rule = scene.optimize.as_ref();
-    let (memory, waves) = memory(scene)?;
+    let memory = memory(scene)?;
     Ok(json!({
         "scene": scene.path.display().to_string(),
         "bounds": extent.map(|e| json!({ "low": e.low.to_array(), "high": e.high.to_array() })),
@@ -142,8 +142,9 @@ fn scene_report(scene: &Scene) -> Result<Value> {
         "parameters": parameters,
         "iterations": rule.map(|o| o.iterations),
         "stages": rule.map(|o| o.stages.len() + 1),
-        "memory_bytes": memory,
-        "waves_of_a_gpu_bytes": waves,
+        "memory_bytes": memory.kept,
+        "peak_memory_bytes": memory.peak,
+        "waves_of_a_gpu_bytes": memory.waves,
         "chain_of_a_gpu_invocation_bytes": chain(scene),
         "warnings": scene.warnings,
     }))
@@ -247,17 +248,31 @@ fn views(scene: &Scene) -> Value {
     Value::Object(sizes.collect())
 }
 
-/// Bytes that a run keeps on a CPU at its finest resolution, or of values and scene if nothing is optimised; and the bytes of the
-/// waves in which a GPU would follow the run's paths, if it would.
-fn memory(scene: &Scene) -> Result<(u64, Option<u64>)> {
+/// Bytes of a scene.
+struct Memory {
+    /// What a run keeps on a CPU at its finest resolution, or values and scene if nothing is optimised.
+    kept: u64,
+    /// The largest resident size of such a run's process.
+    peak: Option<u64>,
+    /// The waves in which a GPU would follow the run's paths, if it would.
+    waves: Option<u64>,
+}
+
+fn memory(scene: &Scene) -> Result<Memory> {
     if let Some(settings) = &scene.optimize {
         let (estimate, waves) = Estimate::of_scene(scene, settings, &Cpu::open()?)?;
-        return Ok((estimate.total(), waves));
+        let peak = Some(estimate.peak());
+        let kept = estimate.total();
+        return Ok(Memory { kept, peak, waves });
     }
     let (resident, params) = Resident::new(scene)?;
     let values: usize = params.parameters.iter().map(|p| p.values.len()).sum();
     let shapes = finest(&params, &[], None);
-    Ok((4 * values as u64 + scene_bytes(&resident, &params, &shapes), None))
+    Ok(Memory {
+        kept: 4 * values as u64 + scene_bytes(&resident, &params, &shapes),
+        peak: None,
+        waves: None,
+    })
 }
 
 /// Bytes of GPU memory for the chain of vertices of each path at work; None if the integrator keeps no chain.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Outcome;
 use super::shared::{OutputArgs, SetArgs, read_parameters};
 use crate::exchange::milling::{Cutter, mill};
-use crate::output::parameters::{write_maps, write_solid};
+use crate::output::parameters::{write_map, write_solid};
 use crate::output::run_folder::create;
 use crate::output::streams::print_line;
 use crate::resident::Resident;
@@ -89,7 +89,7 @@ pub fn run(args: MillArgs) -> Result<Outcome> {
         f64::from(slab.thickness) * unit
     );
     create(&args.output)?;
-    write_maps(&args.output, std::iter::once(&*parameter))?;
+    write_map(&args.output, parameter.clone())?;
     write_solid(&args.output, slab, &parameter.values, [width, height])?;
     let [largest, mean, rms, range] =
         [milled.largest, milled.mean, milled.rms, milled.range].map(|length| length * unit);

@@ -19,6 +19,7 @@ use crate::device::{self, Device, ranks};
 use crate::optimize::{Job, Observer, Report, Run, Wish, identity};
 use crate::output::checkpoint::Checkpoint;
 use crate::output::fingerprint::scene_fingerprint;
+use crate::output::memory::peak_resident_mib;
 use crate::output::metrics::Figures;
 use crate::output::progress::{self, Progress, decibels, duration};
 use crate::output::record::{self, Record, Stated};
@@ -491,6 +492,7 @@ fn conclude(args: &OptimizeArgs, progress: &Progress, folder: &RunFolder, report
         "held_out_refined_mean_psnr": report.held_out_refined.as_ref().and_then(|h| h.mean_psnr),
         "found": report.found.iter().map(|(path, values)| (path.clone(), json!(values))).collect::<serde_json::Map<_, _>>(),
         "results": folder.results().display().to_string(), "report": page.map(|page| page.display().to_string()),
+        "peak_rss_mib": peak_resident_mib(),
     });
     progress.event("done", event);
     if !args.verbosity.speaks() {

@@ -6,12 +6,16 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
 use std::path::Path;
 
-use exr::image::{AnyChannel, AnyChannels, Encoding, FlatSamples, Layer};
+use exr::block::BlockIndex;
+use exr::block::chunk::TileCoordinates;
+use exr::block::lines::LineRef;
+use exr::block::reader::ChunksReader;
+use exr::image::{AnyChannel, AnyChannels, Encoding, FlatSamples, Layer, SpecificChannels};
 use exr::math::Vec2;
-use exr::meta::attribute::Chromaticities;
+use exr::meta::attribute::{Chromaticities, SampleType};
 use exr::meta::header::{Header, LayerAttributes};
 use exr::meta::{BlockDescription, MetaData};
-use exr::prelude::{ReadChannels, ReadLayers, WritableImage, f16};
+use exr::prelude::{WritableImage, f16};
 use glam::{DMat3, DVec3};
 
 use super::image::{Channel, ImageHeader, check_size};
@@ -72,7 +76,7 @@ pub(super) fn header(path: &Path, file: File, length: u64) -> Result<ImageHeader
     let Some(part) = metadata.headers.iter().find(|part| !part.deep) else {
         return fail("is an EXR file without a flat image".into());
     };
-    let names: Vec<String> = part.channels.list.iter().map(|c| c.name.to_string()).collect();
+    let names = names_of(part);
     let Some((channels, _)) = wanted(&names) else {
         return fail(format!(
             "is an EXR file with channels {}, expected R, G, B or Y or X, Y, Z",
@@ -112,26 +116,36 @@ fn check_tiles(path: &Path, part: &Header, tile: Vec2<usize>) -> Result<()> {
 
 /// Reads the first flat part, whose header has been checked; colours as the file has them, multiplied by alpha or not.
 pub(super) fn read(path: &Path, file: File) -> Result<Image> {
-    let image = exr::prelude::read()
-        .no_deep_data()
-        .largest_resolution_level()
-        .all_channels()
-        .first_valid_layer()
-        .all_attributes()
-        .non_parallel()
-        .from_buffered(BufReader::new(file))
-        .map_err(|e| IoError::new(path, format!("is a damaged or truncated EXR file: {e}")))?;
-    let layer = image.layer_data;
-    let list = layer.channel_data.list;
-    let names: Vec<String> = list.iter().map(|c| c.name.to_string()).collect();
-    let (choice, places) =
-        wanted(&names).ok_or_else(|| IoError::new(path, "has no flat part with channels R, G, B or Y or X, Y, Z"))?;
-    let (width, height, channels) = (layer.size.width(), layer.size.height(), choice.len());
+    let fail = |e| IoError::new(path, format!("is a damaged or truncated EXR file: {e}"));
+    let reader = exr::block::read(BufReader::new(file), false).map_err(fail)?;
+    let parts = reader.headers();
+    let chromaticities = parts.first().and_then(|part| part.shared_attributes.chromaticities);
+    let flat = parts.iter().position(|part| !part.deep);
+    let flat = flat.and_then(|at| Some((at, parts[at].clone(), wanted(&names_of(&parts[at]))?)));
+    let (at, part, (choice, places)) =
+        flat.ok_or_else(|| IoError::new(path, "has no flat part with channels R, G, B or Y or X, Y, Z"))?;
+    let (width, height, channels) = (part.layer_size.width(), part.layer_size.height(), choice.len());
     let mut data = vec![0.0; width * height * channels];
-    for (c, place) in places.into_iter().enumerate() {
-        let samples = list[place].sample_data.values_as_f32();
-        for (texel, value) in data.chunks_exact_mut(channels).zip(samples) {
-            texel[c] = value;
+    // Lines go where they belong as they are decoded: whole channels beside the image would double its memory.
+    let is_wanted =
+        |_: &_, tile: TileCoordinates, block: BlockIndex| block.layer == at && tile.is_largest_resolution_level();
+    let chunks = reader.filter_chunks(false, is_wanted).map_err(fail)?;
+    for block in chunks.sequential_decompressor(false) {
+        let block = block.map_err(fail)?;
+        for line in block.lines(&part.channels) {
+            let Vec2(x, y) = line.location.position;
+            let first = (y * width + x) * channels;
+            let Some(row) = data
+                .get_mut(first..)
+                .filter(|_| x + line.location.sample_count <= width)
+            else {
+                continue;
+            };
+            for c in (0..channels).filter(|c| places[*c] == line.location.channel) {
+                let texels = row.iter_mut().skip(c).step_by(channels);
+                let of_type = part.channels.list[line.location.channel].sample_type;
+                read_line(&line, of_type, texels).map_err(fail)?;
+            }
         }
     }
     if choice[0] == "X" {
@@ -140,7 +154,7 @@ pub(super) fn read(path: &Path, file: File) -> Result<Image> {
             texel[..3].copy_from_slice(&rgb.map(|x| x as f32));
         }
     }
-    let map = image.attributes.chromaticities.as_ref().and_then(to_rec709);
+    let map = chromaticities.as_ref().and_then(to_rec709);
     if let (Some(map), "R") = (map, choice[0]) {
         for texel in data.chunks_exact_mut(channels) {
             let of_file = DVec3::from([texel[0], texel[1], texel[2]].map(f64::from));
@@ -157,28 +171,74 @@ pub(super) fn read(path: &Path, file: File) -> Result<Image> {
     })
 }
 
+fn names_of(part: &Header) -> Vec<String> {
+    part.channels.list.iter().map(|c| c.name.to_string()).collect()
+}
+
+/// Converts the samples of a line to 32-bit floats.
+fn read_line<'a>(
+    line: &LineRef<'_>,
+    of_type: SampleType,
+    mut texels: impl Iterator<Item = &'a mut f32>,
+) -> exr::error::UnitResult {
+    let mut put = |value: f32| {
+        if let Some(texel) = texels.next() {
+            *texel = value;
+        }
+    };
+    match of_type {
+        SampleType::F16 => line.read_samples::<f16>().try_for_each(|v| v.map(|v| put(v.to_f32()))),
+        SampleType::F32 => line.read_samples::<f32>().try_for_each(|v| v.map(&mut put)),
+        SampleType::U32 => line.read_samples::<u32>().try_for_each(|v| v.map(|v| put(v as f32))),
+    }
+}
+
 /// Divides colours by alpha, which a picture's file multiplies them by.
 pub(super) fn straighten(image: &mut Image) {
     for_each_translucent(image, |v, alpha| v / alpha);
 }
 
+/// Writes a file of one layer, losslessly compressed. A function would bind its channels to `'static`, by a limit of the compiler.
+macro_rules! write_layer {
+    ($out:expr, $size:expr, $channels:expr) => {{
+        let layer = Layer::new($size, LayerAttributes::default(), Encoding::FAST_LOSSLESS, $channels);
+        let image = exr::prelude::Image::from_layer(layer);
+        image.write().non_parallel().to_buffered($out).map_err(|e| match e {
+            exr::error::Error::Io(e) => e,
+            other => io::Error::other(other.to_string()),
+        })
+    }};
+}
+
 /// Writes 32-bit floats, losslessly compressed.
 pub(super) fn write(out: &mut BufWriter<File>, image: &Image) -> io::Result<()> {
-    let names: &[&str] = match image.channels {
-        1 => &["Y"],
-        3 => &["R", "G", "B"],
-        _ => &["R", "G", "B", "A"],
-    };
     let mut image = Cow::Borrowed(image);
     if image.has_alpha() {
         for_each_translucent(image.to_mut(), |v, alpha| v * alpha);
     }
-    let channel = |(c, name): (usize, &&str)| Channel {
-        name: (*name).to_string(),
-        values: image.data.iter().skip(c).step_by(image.channels).copied().collect(),
-    };
-    let channels = names.iter().enumerate().map(channel).collect();
-    write_channels(out, [image.width, image.height], channels, false)
+    let size = (image.width, image.height);
+    // A closure a pixel takes no copy of the values, where lists of channels would.
+    let at = |at: Vec2<usize>, c: usize| image.data[(at.y() * image.width + at.x()) * image.channels + c];
+    let channels = SpecificChannels::build();
+    match image.channels {
+        1 => write_layer!(out, size, channels.with_channel("Y").with_pixel_fn(|p| (at(p, 0),))),
+        3 => {
+            let channels = channels.with_channel("R").with_channel("G").with_channel("B");
+            write_layer!(out, size, channels.with_pixel_fn(|p| (at(p, 0), at(p, 1), at(p, 2))))
+        }
+        _ => {
+            let channels = channels
+                .with_channel("R")
+                .with_channel("G")
+                .with_channel("B")
+                .with_channel("A");
+            write_layer!(
+                out,
+                size,
+                channels.with_pixel_fn(|p| (at(p, 0), at(p, 1), at(p, 2), at(p, 3)))
+            )
+        }
+    }
 }
 
 /// Writes channels as they are, of 16-bit floats if `half`, else of 32-bit ones, losslessly compressed.
@@ -196,20 +256,7 @@ pub(super) fn write_channels(
         AnyChannel::new(name.as_str(), samples)
     };
     let channels = AnyChannels::sort(channels.into_iter().map(channel).collect());
-    let layer = Layer::new(
-        (width, height),
-        LayerAttributes::default(),
-        Encoding::FAST_LOSSLESS,
-        channels,
-    );
-    let result = exr::prelude::Image::from_layer(layer)
-        .write()
-        .non_parallel()
-        .to_buffered(out);
-    result.map_err(|e| match e {
-        exr::error::Error::Io(e) => e,
-        other => io::Error::other(other.to_string()),
-    })
+    write_layer!(out, (width, height), channels)
 }
 
 /// Applies `change` to the colours of translucent texels. Those with alpha 0 or 1 stay: at 0 the colour is emitted

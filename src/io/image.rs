@@ -162,6 +162,20 @@ pub fn write_png(path: &Path, image: &Image) -> Result<()> {
     atomic::write_bytes(path, &png_bytes(image))
 }
 
+/// Writes 8-bit PNG of `values`, `[y][x][channel]`, each coded by `coded`, clamped to [0, 1] and rounded.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_png_of(
+    path: &Path,
+    size: [usize; 2],
+    channels: usize,
+    values: &[f32],
+    coded: impl Fn(f32) -> f32,
+) -> Result<()> {
+    atomic::write_bytes(path, &png_bytes_of(size, channels, values, coded))
+}
+
 /// Writes values that are already coded as 16-bit PNG: clamped to [0, 1] and rounded.
 ///
 /// # Errors
@@ -174,28 +188,29 @@ pub fn write_deep_png(path: &Path, image: &Image) -> Result<()> {
     };
     let word = |v: &f32| (v.clamp(0.0, 1.0) * 65535.0).round() as u16;
     let bytes: Vec<u8> = image.data.iter().flat_map(|v| word(v).to_ne_bytes()).collect();
-    atomic::write_bytes(path, &coded_png(image, &bytes, color))
+    atomic::write_bytes(path, &coded_png([image.width, image.height], &bytes, color))
 }
 
 /// The bytes of an 8-bit PNG of values that are already coded: clamped to [0, 1] and rounded.
 pub fn png_bytes(image: &Image) -> Vec<u8> {
-    let color = match image.channels {
+    png_bytes_of([image.width, image.height], image.channels, &image.data, |v| v)
+}
+
+fn png_bytes_of(size: [usize; 2], channels: usize, values: &[f32], coded: impl Fn(f32) -> f32) -> Vec<u8> {
+    let color = match channels {
         1 => ExtendedColorType::L8,
         3 => ExtendedColorType::Rgb8,
         _ => ExtendedColorType::Rgba8,
     };
-    let bytes: Vec<u8> = image
-        .data
-        .iter()
-        .map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8)
-        .collect();
-    coded_png(image, &bytes, color)
+    let byte = |v: &f32| (coded(*v).clamp(0.0, 1.0) * 255.0).round() as u8;
+    let bytes: Vec<u8> = values.iter().map(byte).collect();
+    coded_png(size, &bytes, color)
 }
 
 /// Encodes an image's pixels, given as `bytes` (16-bit values in native byte order), as a PNG.
-fn coded_png(image: &Image, bytes: &[u8], color: ExtendedColorType) -> Vec<u8> {
+fn coded_png([width, height]: [usize; 2], bytes: &[u8], color: ExtendedColorType) -> Vec<u8> {
     let mut out = Vec::new();
-    let written = PngEncoder::new(&mut out).write_image(bytes, image.width as u32, image.height as u32, color);
+    let written = PngEncoder::new(&mut out).write_image(bytes, width as u32, height as u32, color);
     written.expect("memory takes all bytes, and their number is that of the pixels");
     out
 }

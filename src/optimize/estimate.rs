@@ -8,10 +8,11 @@ use super::stage::shape_after;
 use super::views::training_views;
 use crate::device::gpu::wave_bytes;
 use crate::device::{Batch, Device, parameter_bytes, scene_bytes};
+use crate::output::parameters::{is_fog, is_map, shown_bytes};
 use crate::output::progress::bytes;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
 use crate::resident::{Resident, Transport};
-use crate::scene::{Growth, Optimize, Scene, Stage};
+use crate::scene::{Growth, Optimize, References, Scene, Sensor, Stage};
 
 /// Bytes of the device's arrays at the finest resolution. Not counted are the records of samples that a CPU device sums a
 /// radiance field's gradients from, which grow with the number of samples (as a rule 32 MiB at most), and a tape.
@@ -29,26 +30,54 @@ pub struct Estimate {
     pub images: u64,
     /// States of the paths that are followed at once: [`Device::path_bytes`].
     pub paths: u64,
+    /// All that there is at the most while a scene is uploaded, before there are gradients and images: a copy of an array, or what
+    /// a hierarchy is built from.
+    pub loading: u64,
+    /// What comes and goes beside the rest of these: copies of arrays that are smoothed, written or shown, and pictures.
+    pub passing: u64,
 }
 
+/// Resident size of a process on a CPU without its scene, while it uploads one and while it runs: code, stacks and what the
+/// allocator keeps.
+const PROGRAM: [u64; 2] = [12 << 20, 15 << 20];
+
+/// What pictures add to it, and bytes of the largest for each pixel while it is written: radiance and alpha, coded values, and
+/// the channels of a file.
+const PICTURES: u64 = 4 << 20;
+const PICTURE: u64 = 16 + 12 + 12;
+
+/// Bytes for each triangle while a hierarchy is built: its corners, its box twice, and its share of the mesh that was read and of
+/// that in the world.
+const BUILDING: u64 = 36 + 2 * 32 + 48;
+
 impl Estimate {
-    /// The estimate of a run on this device: `references` in bytes, `largest` the batch of the most pixels.
+    /// The estimate of a run of `scene` on this device: `references` in bytes, `largest` the batch of the most pixels.
     pub fn new(
         device: &dyn Device,
-        resident: &Resident,
-        params: &ParamSet,
-        settings: &Optimize,
+        (resident, params): (&Resident, &ParamSet),
+        (scene, settings): (&Scene, &Optimize),
         references: u64,
         largest: &Batch,
     ) -> Self {
         let finest = finest(params, &settings.stages, settings.growth);
-        Self {
+        let kept = Self {
             sums: device.sum_bytes(&resident.transport, &finest),
             scene: scene_bytes(resident, params, &finest),
-            parameters: parameter_bytes(finest, settings.optimizer),
+            parameters: parameter_bytes(finest.iter().copied(), settings.optimizer),
             references,
             images: device.image_bytes(resident, largest, settings.loss),
             paths: device.path_bytes(resident, largest, most_samples(settings)),
+            loading: 0,
+            passing: 0,
+        };
+        let values = params.parameters.iter().map(|p| 4 * p.shape.len() as u64);
+        let loaded = values.clone().sum::<u64>() + kept.scene + references;
+        let [once, always] = building(resident);
+        let copies = writing(params, settings, &finest).max(smoothing(params, &finest));
+        Self {
+            loading: loaded + values.max().unwrap_or(0).max(once),
+            passing: copies.max(always) + pictures(scene, settings),
+            ..kept
         }
     }
 
@@ -68,7 +97,7 @@ impl Estimate {
             Transport::Paths(paths) => wave_bytes(paths, largest.pixels(), most_samples(settings)),
             _ => None,
         };
-        let estimate = Self::new(device, &resident, &params, settings, references, &largest);
+        let estimate = Self::new(device, (&resident, &params), (scene, settings), references, &largest);
         Ok((estimate, waves))
     }
 
@@ -80,6 +109,13 @@ impl Estimate {
             .saturating_add(self.references)
             .saturating_add(self.images)
             .saturating_add(self.paths)
+    }
+
+    /// The largest resident size of a process that runs this on a CPU.
+    pub fn peak(&self) -> u64 {
+        let [uploading, running] = PROGRAM;
+        let running = self.total().saturating_add(self.passing).saturating_add(running);
+        running.max(self.loading.saturating_add(uploading))
     }
 
     /// The estimate as a sentence.
@@ -106,6 +142,61 @@ fn most_samples(settings: &Optimize) -> [u32; 2] {
     stages.fold([settings.spp, settings.spp_grad], |most, spp| {
         [0, 1].map(|pass: usize| most[pass].max(spp[pass]))
     })
+}
+
+/// Bytes that pass while the hierarchy of a scene of surfaces is built: at the beginning, and at each iteration of a run that moves
+/// shapes.
+fn building(resident: &Resident) -> [u64; 2] {
+    match &resident.transport {
+        Transport::Paths(paths) => {
+            let bytes = BUILDING * paths.corners.len() as u64;
+            [bytes, if paths.rest.stands_still() { 0 } else { bytes }]
+        }
+        _ => [0; 2],
+    }
+}
+
+/// Bytes beside the device's arrays while results are written or shown: a copy of the values of one parameter, with the bytes of
+/// a `.vdb` or a `.png`, or with what the report shows of all.
+fn writing(params: &ParamSet, settings: &Optimize, finest: &[(Shape, bool)]) -> u64 {
+    let tuned = params.parameters.iter().zip(finest).filter(|(_, (_, tuned))| *tuned);
+    let has_target = matches!(settings.references, References::Scene { .. });
+    let [mut written, mut copied, mut shown] = [0; 3];
+    for (parameter, (shape, _)) in tuned {
+        let copy = 4 * shape.len() as u64;
+        let bytes = match is_map(parameter) {
+            // The PNG's pixels, and the PNG.
+            true => copy / 2,
+            false if is_fog(parameter) => copy,
+            false => 0,
+        };
+        written = written.max(copy + bytes);
+        copied = copied.max(copy);
+        // Grids have no start and no truth in a report.
+        let moments = if is_map(parameter) {
+            2 + u64::from(has_target)
+        } else {
+            1
+        };
+        shown += moments * shown_bytes(*shape);
+    }
+    written.max(copied + shown)
+}
+
+/// Bytes that pictures take, if a run writes any.
+fn pictures(scene: &Scene, settings: &Optimize) -> u64 {
+    let is_written = |sensor: &&Sensor| sensor.held_out || settings.output.images_every > 0;
+    let pixels = |sensor: &Sensor| u64::from(sensor.width) * u64::from(sensor.height);
+    let largest = scene.sensors.iter().filter(is_written).map(pixels).max();
+    largest.map_or(0, |pixels| PICTURES + PICTURE * pixels)
+}
+
+/// Bytes of the copies that smoothed steps make: of all smoothed parameters as they were, and of one that is smoothed.
+fn smoothing(params: &ParamSet, finest: &[(Shape, bool)]) -> u64 {
+    let is_smoothed = |p: &Parameter| p.tuning.is_some_and(|tuning| tuning.smoothing > 0.0);
+    let smoothed = params.parameters.iter().zip(finest).filter(|(p, _)| is_smoothed(p));
+    let copies = smoothed.map(|(_, (shape, _))| 4 * shape.len() as u64);
+    copies.clone().sum::<u64>() + copies.max().unwrap_or(0)
 }
 
 /// Shapes of all parameters at the finest resolution and with the final number of splats, and whether each parameter is
@@ -135,6 +226,8 @@ mod tests {
             references: 3 << 10,
             images: 5 << 19,
             paths: 2 * sums,
+            loading: 0,
+            passing: 0,
         };
         assert_eq!(estimate(1 << 20).total(), (25 << 20) + (3 << 10) + (6 << 19));
         assert_eq!(

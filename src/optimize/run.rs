@@ -21,7 +21,7 @@ use crate::output::ellipses::with_ellipses;
 use crate::output::fingerprint::{Fingerprint, scene_fingerprint};
 use crate::output::images::{Picture, Writer};
 use crate::output::metrics::{Figures, Metrics};
-use crate::output::parameters::{self, is_map, write_maps};
+use crate::output::parameters::{self, is_map, write_map};
 use crate::output::progress::Progress;
 use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
@@ -117,9 +117,12 @@ impl<'a> Run<'a> {
         }
         // Estimate the memory.
         let (references, largest) = (resident.references.bytes() as u64, batches.largest());
-        let estimate = Estimate::new(device, &resident, &params, settings, references, &largest);
+        let estimate = Estimate::new(device, (&resident, &params), (scene, settings), references, &largest);
         progress.note(&estimate.text());
-        progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
+        progress.event(
+            "memory",
+            json!({ "estimate_bytes": estimate.total(), "peak_bytes": estimate.peak() }),
+        );
         let terms = terms(settings, &params)?;
         let cluster = Cluster::world();
         cluster.agree(&data_marks(&resident, &params)).map_err(|e| anyhow!(e))?;
@@ -291,22 +294,27 @@ impl<'a> Run<'a> {
     /// Writes what the report shows beside the textures, maps and numbers that a run finds: their initial values, and
     /// those of the scene that references were rendered from.
     fn write_start_and_truth(&mut self) -> Result<()> {
-        let mut tuned = Vec::new();
+        let start = self.job.folder.start();
+        let mut sought = Vec::new();
         for index in 0..self.device.params().parameters.len() {
-            let described = self.device.params().parameters[index].clone();
+            let mut described = self.device.params().parameters[index].without_values();
             if described.tuning.is_some() && is_map(&described) {
-                let values = self.device.read(index, ArrayKind::Values)?;
-                tuned.push(Parameter { values, ..described });
+                sought.push(described.without_values());
+                described.values = self.device.read(index, ArrayKind::Values)?;
+                write_map(&start, described)?;
             }
         }
-        write_maps(&self.job.folder.start(), tuned.iter())?;
-        let is_sought = |known: &&Parameter| {
+        // No later part of the run needs the true values.
+        for known in std::mem::take(&mut self.truth) {
             let alike = |p: &Parameter| p.path == known.path && p.kind == known.kind;
-            tuned
+            if sought
                 .iter()
                 .any(|p| alike(p) && p.shape.channels == known.shape.channels)
-        };
-        write_maps(&self.job.folder.truth(), self.truth.iter().filter(is_sought))
+            {
+                write_map(&self.job.folder.truth(), known)?;
+            }
+        }
+        Ok(())
     }
 
     /// Ignores a failed write if the disk is full: the file is written again later. Reported once.

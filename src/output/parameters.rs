@@ -12,7 +12,7 @@ use super::splats::SplatValues;
 use crate::device::{ArrayKind, Device};
 use crate::io::mesh::Mesh;
 use crate::io::{Grid, Image, UNIT_CUBE, image, mesh, npy, srgb, vdb, vol};
-use crate::params::{Kind, Parameter, Quantity};
+use crate::params::{Kind, Parameter, Quantity, Shape};
 use crate::resident::solid::solid;
 use crate::resident::vertices;
 use crate::scene::{Displacement, Geometry, SPLAT_ARRAYS, Scene, Slab, Surface};
@@ -39,10 +39,7 @@ pub fn write_all(folder: &Path, device: &mut dyn Device) -> Result<()> {
         if parameter.tuning.is_none() || parameter.kind == Kind::Points {
             continue;
         }
-        let description = Parameter {
-            values: Vec::new(),
-            ..parameter.clone()
-        };
+        let description = parameter.without_values();
         let values = device.read(index, ArrayKind::Values)?;
         write_picture(folder, &description, &values)?;
         write_fog(folder, &description, &values)?;
@@ -178,17 +175,18 @@ pub fn write_meshes(folder: &Path, scene: &Scene, device: &mut dyn Device) -> Re
     Ok(())
 }
 
-/// Writes the textures, environment maps and values among `parameters` into `folder`; nothing if there are none.
+/// Writes a texture, an environment map or a value into `folder`, which is created; nothing for parameters of other kinds.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write_maps<'a>(folder: &Path, parameters: impl Iterator<Item = &'a Parameter>) -> Result<()> {
-    for parameter in parameters.filter(|p| is_map(p)) {
-        create(folder)?;
-        write_picture(folder, parameter, &parameter.values)?;
-        write(folder, parameter, parameter.values.clone())?;
+pub fn write_map(folder: &Path, mut parameter: Parameter) -> Result<()> {
+    if !is_map(&parameter) {
+        return Ok(());
     }
-    Ok(())
+    create(folder)?;
+    let values = std::mem::take(&mut parameter.values);
+    write_picture(folder, &parameter, &values)?;
+    write(folder, &parameter, values)
 }
 
 /// Whether a parameter is a texture, an environment map or a value: a report shows its start and truth beside the
@@ -197,10 +195,27 @@ pub fn is_map(parameter: &Parameter) -> bool {
     matches!(parameter.kind, Kind::Texture | Kind::Envmap | Kind::Value)
 }
 
+/// Whether a parameter is also written as a fog volume: the grid of a medium, not one of a radiance field.
+pub fn is_fog(parameter: &Parameter) -> bool {
+    let is_raw = matches!(parameter.quantity, Quantity::Density | Quantity::Coefficients);
+    parameter.kind == Kind::Grid && !is_raw && matches!(parameter.shape.channels, 1 | 3)
+}
+
+/// Most texels of a parameter that a report shows; of larger ones means over blocks.
+pub const SHOWN_TEXELS: usize = 1 << 19;
+
+/// Most values of a parameter that a report counts in histograms, sampled evenly.
+pub const SHOWN_SAMPLES: usize = 1 << 20;
+
+/// Bytes that a report holds of a parameter of this shape: texels of one channel or of three colours, and samples.
+pub fn shown_bytes(shape: Shape) -> u64 {
+    let colors = if shape.channels < 3 { 1 } else { 3 };
+    4 * (colors * shape.texels().min(SHOWN_TEXELS) + shape.len().min(SHOWN_SAMPLES)) as u64
+}
+
 /// Writes the grid of a medium as a fog volume for other programs; not the raw grids of a radiance field.
 fn write_fog(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result<()> {
-    let is_raw = matches!(parameter.quantity, Quantity::Density | Quantity::Coefficients);
-    if parameter.kind != Kind::Grid || is_raw || !matches!(parameter.shape.channels, 1 | 3) {
+    if !is_fog(parameter) {
         return Ok(());
     }
     let volume = vdb::Volume {
@@ -232,14 +247,14 @@ fn write_picture(folder: &Path, parameter: &Parameter, values: &[f32]) -> Result
         _ => [0.0, 1.0],
     };
     let scaled = |v: f32| if high > low { (v - low) / (high - low) } else { v };
-    let coded = |v: &f32| if is_color { srgb::encode(*v) } else { scaled(*v) };
-    let image = Image {
-        width,
-        height,
+    let coded = |v: f32| if is_color { srgb::encode(v) } else { scaled(v) };
+    image::write_png_of(
+        &file(folder, parameter, "png"),
+        [width, height],
         channels,
-        data: values.iter().map(coded).collect(),
-    };
-    image::write_png(&file(folder, parameter, "png"), &image)?;
+        values,
+        coded,
+    )?;
     Ok(())
 }
 
@@ -256,10 +271,7 @@ pub fn write_gradients(folder: &Path, device: &mut dyn Device) -> Result<Vec<(St
         if parameter.tuning.is_none() {
             continue;
         }
-        let description = Parameter {
-            values: Vec::new(),
-            ..parameter.clone()
-        };
+        let description = parameter.without_values();
         let gradient = device.read(index, ArrayKind::Gradient)?;
         if let Some(entry) = gradient.iter().position(|d| !d.is_finite()) {
             bail!(
@@ -377,7 +389,7 @@ pub(super) fn file(folder: &Path, parameter: &Parameter, extension: &str) -> Pat
 mod tests {
     use super::super::stored::read_all;
     use super::*;
-    use crate::params::{ParamSet, Quantity, Shape, Tuning};
+    use crate::params::{ParamSet, Tuning};
     use glam::{Affine3A, Quat, Vec3};
 
     fn parameter(path: &str, kind: Kind, size: [usize; 3], channels: usize) -> Parameter {

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use serde_json::Value;
 
+use super::grids::{self, Display, Texels};
 use crate::io::tensors::Reader;
 use crate::io::{image, vol};
 use crate::output::metrics::{self, Figures};
+use crate::output::parameters::SHOWN_SAMPLES;
 use crate::output::run_folder::RunFolder;
 use crate::params::Shape;
 
@@ -58,13 +60,31 @@ pub(super) struct View {
     pub(super) frames: Vec<(u32, PathBuf)>,
 }
 
-/// A recovered parameter.
+/// A recovered parameter, as far as a report shows it: whole arrays can be as large as all the rest of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Recovered {
     pub(super) path: String,
     pub(super) shape: Shape,
-    /// `[z][y][x][channel]`.
-    pub(super) values: Vec<f32>,
+    /// Evenly chosen values, at most [`SHOWN_SAMPLES`], and the least and the largest of all that are finite.
+    pub(super) sample: Vec<f32>,
+    pub(super) range: (f32, f32),
+    /// What is displayed of a volume or a map; None for numbers, and where the values do not fit the shape.
+    pub(super) texels: Option<Texels>,
+}
+
+impl Recovered {
+    /// `values` are `[z][y][x][channel]`; `scene` says how they are displayed.
+    pub(super) fn new(scene: &Value, path: &str, shape: Shape, values: &[f32]) -> Self {
+        let stride = values.len().div_ceil(SHOWN_SAMPLES).max(1);
+        let is_shown = shape.texels() > 1 && values.len() == shape.len();
+        Self {
+            path: path.to_owned(),
+            shape,
+            sample: values.iter().step_by(stride).copied().collect(),
+            range: grids::range(values.iter().copied()),
+            texels: is_shown.then(|| Texels::new(&Display::of(scene, path, shape.channels), shape, values)),
+        }
+    }
 }
 
 /// Reads the contents of a run's folder. Files that do not exist yet leave their part empty.
@@ -96,10 +116,10 @@ pub(super) fn read(path: &Path, at_work: bool) -> Result<RunData> {
         held_out_refined: json(&folder.held_out_refined_figures()),
         cameras: json(&folder.results().join("cameras.json")),
         views: views(&folder, &scene, done),
+        parameters: parameters(&folder, &scene)?,
+        start: results(&folder.start(), &scene)?,
+        truth: results(&folder.truth(), &scene)?,
         scene,
-        parameters: parameters(&folder)?,
-        start: results(&folder.start())?,
-        truth: results(&folder.truth())?,
         figures,
         folder,
     })
@@ -178,9 +198,9 @@ fn views(folder: &RunFolder, scene: &Value, done: u32) -> Vec<View> {
 }
 
 /// The final values of a run, or those of its newest checkpoint.
-fn parameters(folder: &RunFolder) -> Result<Vec<Recovered>> {
+fn parameters(folder: &RunFolder, scene: &Value) -> Result<Vec<Recovered>> {
     if folder.results().is_dir() {
-        return results(&folder.results());
+        return results(&folder.results(), scene);
     }
     // A run has no checkpoint in its first seconds.
     let Ok(mut reader) = Reader::open(&folder.checkpoint()) else {
@@ -194,53 +214,35 @@ fn parameters(folder: &RunFolder) -> Result<Vec<Recovered>> {
         let Some(&[z, y, x, channels]) = reader.shape(&name) else {
             continue;
         };
-        found.push(Recovered {
-            path: path.to_owned(),
-            shape: Shape {
-                size: [x, y, z],
-                channels,
-            },
-            values: reader.f32(&name)?,
-        });
+        let size = [x, y, z];
+        found.push(Recovered::new(
+            scene,
+            path,
+            Shape { size, channels },
+            &reader.f32(&name)?,
+        ));
     }
     Ok(found)
 }
 
-fn results(folder: &Path) -> Result<Vec<Recovered>> {
+/// What a folder of results holds, a file at a time.
+fn results(folder: &Path, scene: &Value) -> Result<Vec<Recovered>> {
     let mut found = Vec::new();
+    let mut add = |path: &Path, size: [usize; 3], channels: usize, values: &[f32]| {
+        found.push(Recovered::new(scene, &stem(path), Shape { size, channels }, values));
+    };
     for path in files(folder, "vol") {
         let grid = vol::read(&path)?;
-        found.push(Recovered {
-            path: stem(&path),
-            shape: Shape {
-                size: grid.size,
-                channels: grid.channels,
-            },
-            values: grid.data,
-        });
+        add(&path, grid.size, grid.channels, &grid.data);
     }
     for path in files(folder, "exr") {
         let (image, _) = image::read(&path)?;
-        found.push(Recovered {
-            path: stem(&path),
-            shape: Shape {
-                size: [image.width, image.height, 1],
-                channels: image.channels,
-            },
-            values: image.data,
-        });
+        add(&path, [image.width, image.height, 1], image.channels, &image.data);
     }
     for path in files(folder, "json") {
         let numbers = json(&path)["value"].as_array().cloned().unwrap_or_default();
         let values: Vec<f32> = numbers.iter().filter_map(Value::as_f64).map(|v| v as f32).collect();
-        found.push(Recovered {
-            path: stem(&path),
-            shape: Shape {
-                size: [1; 3],
-                channels: values.len(),
-            },
-            values,
-        });
+        add(&path, [1; 3], values.len(), &values);
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)

@@ -6,12 +6,8 @@ use serde_json::Value;
 use super::colormap;
 use super::data::{Recovered, RunData};
 use super::pictures::data_uri;
-
-/// Largest number of texels of a displayed volume; larger ones are averaged over blocks.
-pub(super) const MAX_TEXELS: usize = 1 << 19;
-
-/// Largest number of values in a histogram, sampled evenly.
-const MAX_SAMPLES: usize = 1 << 22;
+use crate::output::parameters::{SHOWN_SAMPLES, SHOWN_TEXELS};
+use crate::params::Shape;
 
 /// Bars of a histogram.
 pub(super) const BINS: usize = 64;
@@ -47,13 +43,32 @@ pub(super) struct Histogram {
 }
 
 /// How a texel is displayed.
-enum Palette {
+pub(super) enum Display {
     /// As an amount, after this activation.
     Amount(String),
-    /// As linear light or reflectance, divided by this.
-    Light(f32),
+    /// As linear light or reflectance.
+    Light,
     /// As the mean colour of spherical harmonics over all directions.
     Harmonics { activation: String, coded: bool },
+}
+
+impl Display {
+    /// How a scene's parameter with this path is displayed.
+    pub(super) fn of(scene: &Value, path: &str, channels: usize) -> Self {
+        let (owner, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let owner = owner.split('.').fold(scene, |at, key| &at[key]);
+        if name == "sh_coeffs" {
+            return Self::Harmonics {
+                activation: owner["color_activation"].as_str().unwrap_or("clip").to_owned(),
+                coded: mentions(scene, "color_space", "srgb"),
+            };
+        }
+        if channels < 3 {
+            let activation = owner["density_activation"].as_str().filter(|_| name == "sigma_t");
+            return Self::Amount(activation.unwrap_or_default().to_owned());
+        }
+        Self::Light
+    }
 }
 
 /// The displayed volumes or maps of a parameter: start, recovered values and truth, as far as they are known, on one
@@ -66,39 +81,39 @@ pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Vec<Gr
     if is_of_vertices {
         return Vec::new();
     }
-    let alike = |known: &&Recovered| {
-        known.path == parameter.path && known.shape.channels == parameter.shape.channels && known.shape.texels() > 1
-    };
+    let channels = parameter.shape.channels;
+    let alike = |known: &&Recovered| known.path == parameter.path && known.shape.channels == channels;
     let all = [
         ("start", data.start.iter().find(alike)),
         ("recovered", Some(parameter)),
         ("truth", data.truth.iter().find(alike)),
     ];
-    let all = all.into_iter().filter_map(|(moment, of)| Some((moment, of?)));
-    let all: Vec<_> = all
-        .filter(|(_, of)| of.shape.texels() > 1 && of.values.len() == of.shape.len())
-        .collect();
-    let palette = palette(data, parameter, all.iter().map(|(_, of)| of.values.as_slice()));
-    let pictures: Vec<_> = all.iter().map(|(_, of)| picture(of, &palette)).collect();
-    let low = pictures.iter().map(|p| p.low).fold(f32::MAX, f32::min);
-    let high = pictures.iter().map(|p| p.high).fold(f32::MIN, f32::max);
-    let each = all.iter().zip(pictures);
-    each.map(|((moment, of), picture)| GridShown {
-        path: of.path.clone(),
-        run,
-        moment,
-        size: of.shape.size,
-        shown: picture.size,
-        color: picture.channels == 3,
-        low,
-        high,
-        uri: data_uri(&picture.png(&palette, low, high)),
-    })
-    .collect()
+    let all = all
+        .into_iter()
+        .filter_map(|(moment, of)| Some((moment, of?, of?.texels.as_ref()?)));
+    let all: Vec<_> = all.collect();
+    let least = |of: fn(&Texels) -> f32| all.iter().map(|(_, _, texels)| of(texels)).fold(f32::MAX, f32::min);
+    let (low, high) = (least(|texels| texels.low), -least(|texels| -texels.high));
+    let brightest = all.iter().map(|(_, of, _)| spread(&of.sample).1).fold(1.0, f32::max);
+    let display = Display::of(&data.scene, &parameter.path, channels);
+    all.iter()
+        .map(|(moment, of, texels)| GridShown {
+            path: of.path.clone(),
+            run,
+            moment,
+            size: of.shape.size,
+            shown: texels.size,
+            color: texels.channels == 3,
+            low,
+            high,
+            uri: data_uri(&texels.png(&display, [low, high], brightest)),
+        })
+        .collect()
 }
 
 /// The texels that are displayed, before they become bytes.
-struct Texels {
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Texels {
     size: [usize; 3],
     channels: usize,
     values: Vec<f32>,
@@ -106,31 +121,30 @@ struct Texels {
     high: f32,
 }
 
-fn picture(parameter: &Recovered, palette: &Palette) -> Texels {
-    let channels = if matches!(palette, Palette::Amount(_)) { 1 } else { 3 };
-    let amount = |v: f32| match palette {
-        Palette::Amount(activation) => density(activation, v),
-        _ => v,
-    };
-    let (size, values) = reduced(parameter, channels, amount);
-    let (low, high) = spread(&values);
-    Texels {
-        size,
-        channels,
-        values,
-        low,
-        high,
-    }
-}
-
 impl Texels {
-    /// The bytes of the picture; amounts are scaled from `low` to `high`.
-    fn png(&self, palette: &Palette, low: f32, high: f32) -> Vec<u8> {
+    /// What is displayed of `values`, `[z][y][x][channel]`.
+    pub(super) fn new(display: &Display, shape: Shape, values: &[f32]) -> Self {
+        let (size, values) = match display {
+            Display::Amount(activation) => reduced(shape, values, 1, |v| density(activation, v)),
+            _ => reduced(shape, values, 3, |v| v),
+        };
+        let (low, high) = spread(&values);
+        Self {
+            channels: values.len() / size.iter().product::<usize>().max(1),
+            size,
+            values,
+            low,
+            high,
+        }
+    }
+
+    /// The bytes of the picture; amounts are scaled from `low` to `high`, and light is divided by `brightest`.
+    fn png(&self, display: &Display, [low, high]: [f32; 2], brightest: f32) -> Vec<u8> {
         let texels = self.values.iter();
-        let bytes: Vec<u8> = match palette {
-            Palette::Amount(_) => texels.map(|v| colormap::step(*v, low, high)).collect(),
-            Palette::Light(scale) => texels.map(|v| colormap::light_byte(v / scale)).collect(),
-            Palette::Harmonics { activation, coded } => {
+        let bytes: Vec<u8> = match display {
+            Display::Amount(_) => texels.map(|v| colormap::step(*v, low, high)).collect(),
+            Display::Light => texels.map(|v| colormap::light_byte(v / brightest)).collect(),
+            Display::Harmonics { activation, coded } => {
                 let show = |v: &f32| {
                     let value = activated(activation, SH_0 * v);
                     if *coded {
@@ -144,24 +158,6 @@ impl Texels {
         };
         colormap::png(self.size[0], self.size[1] * self.size[2], self.channels, &bytes)
     }
-}
-
-/// How a parameter is displayed; `all` are its values at the start, as recovered, and in truth.
-fn palette<'a>(data: &RunData, parameter: &Recovered, all: impl Iterator<Item = &'a [f32]>) -> Palette {
-    let (owner, name) = parameter.path.rsplit_once('.').unwrap_or(("", &parameter.path));
-    let owner = owner.split('.').fold(&data.scene, |at, key| &at[key]);
-    if name == "sh_coeffs" {
-        return Palette::Harmonics {
-            activation: owner["color_activation"].as_str().unwrap_or("clip").to_owned(),
-            coded: mentions(&data.scene, "color_space", "srgb"),
-        };
-    }
-    if parameter.shape.channels < 3 {
-        let activation = owner["density_activation"].as_str().filter(|_| name == "sigma_t");
-        return Palette::Amount(activation.unwrap_or_default().to_owned());
-    }
-    let brightest = all.map(|values| spread(values).1).fold(1.0, f32::max);
-    Palette::Light(brightest)
 }
 
 /// Whether some object of the scene has `word` as its `key`.
@@ -193,14 +189,14 @@ fn density(activation: &str, value: f32) -> f32 {
     }
 }
 
-/// The first `picked` channels after an activation, averaged over blocks of the smallest integer edge that leaves at
-/// most [`MAX_TEXELS`] texels.
-fn reduced(parameter: &Recovered, picked: usize, activation: impl Fn(f32) -> f32) -> ([usize; 3], Vec<f32>) {
-    let ([nx, ny, nz], channels) = (parameter.shape.size, parameter.shape.channels);
+/// The first `picked` channels of `values` after an activation, averaged over blocks of the smallest integer edge that leaves at
+/// most [`SHOWN_TEXELS`] texels.
+fn reduced(shape: Shape, values: &[f32], picked: usize, activation: impl Fn(f32) -> f32) -> ([usize; 3], Vec<f32>) {
+    let ([nx, ny, nz], channels) = (shape.size, shape.channels);
     let mut edge = 1;
     let small = loop {
         let small = [nx, ny, nz].map(|n| n.div_ceil(edge));
-        if small.iter().product::<usize>() <= MAX_TEXELS {
+        if small.iter().product::<usize>() <= SHOWN_TEXELS {
             break small;
         }
         edge += 1;
@@ -216,7 +212,7 @@ fn reduced(parameter: &Recovered, picked: usize, activation: impl Fn(f32) -> f32
                         for i in x * edge..((x + 1) * edge).min(nx) {
                             let at = ((k * ny + j) * nx + i) * channels;
                             for c in 0..picked {
-                                sum[c] += activation(parameter.values[at + c]);
+                                sum[c] += activation(values[at + c]);
                             }
                             count += 1.0;
                         }
@@ -231,13 +227,9 @@ fn reduced(parameter: &Recovered, picked: usize, activation: impl Fn(f32) -> f32
 
 /// The range of finite values without the most extreme thousandth at each end; a limit close to 0 is set to 0.
 fn spread(values: &[f32]) -> (f32, f32) {
-    let stride = values.len().div_ceil(MAX_SAMPLES).max(1);
-    let mut sorted: Vec<f32> = values
-        .iter()
-        .step_by(stride)
-        .copied()
-        .filter(|v| v.is_finite())
-        .collect();
+    let stride = values.len().div_ceil(SHOWN_SAMPLES).max(1);
+    let chosen = values.iter().step_by(stride).copied();
+    let mut sorted: Vec<f32> = chosen.filter(|v| v.is_finite()).collect();
     if sorted.is_empty() {
         return (0.0, 1.0);
     }
@@ -249,13 +241,12 @@ fn spread(values: &[f32]) -> (f32, f32) {
     (low, high)
 }
 
-/// The histogram of a parameter's values between `low` and `high`.
-pub(super) fn histogram(values: &[f32], low: f32, high: f32) -> Histogram {
-    let stride = values.len().div_ceil(MAX_SAMPLES).max(1);
+/// The histogram of a sample of values between `low` and `high`.
+pub(super) fn histogram(sample: &[f32], low: f32, high: f32) -> Histogram {
     let mut counts = vec![0u64; BINS];
     let width = if high > low { (high - low) / BINS as f32 } else { 1.0 };
     let mut all = 0u64;
-    for value in values.iter().step_by(stride).filter(|v| v.is_finite()) {
+    for value in sample.iter().filter(|v| v.is_finite()) {
         let bin = ((value - low) / width).floor().clamp(0.0, (BINS - 1) as f32);
         counts[bin as usize] += 1;
         all += 1;
@@ -267,38 +258,33 @@ pub(super) fn histogram(values: &[f32], low: f32, high: f32) -> Histogram {
     }
 }
 
-/// The range of the finite values of several arrays.
-pub(super) fn range<'a>(arrays: impl Iterator<Item = &'a [f32]>) -> (f32, f32) {
-    let finite = arrays.flatten().filter(|v| v.is_finite());
-    let (low, high) = finite.fold((f32::MAX, f32::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
+/// The range of the finite values.
+pub(super) fn range(values: impl Iterator<Item = f32>) -> (f32, f32) {
+    let finite = values.filter(|v| v.is_finite());
+    let (low, high) = finite.fold((f32::MAX, f32::MIN), |(low, high), v| (low.min(v), high.max(v)));
     if low <= high { (low, high) } else { (0.0, 1.0) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::Shape;
-
-    fn parameter(size: [usize; 3], channels: usize) -> Recovered {
-        let shape = Shape { size, channels };
-        Recovered {
-            path: "a.b".into(),
-            shape,
-            values: (0..shape.len()).map(|i| i as f32).collect(),
-        }
-    }
 
     #[test]
     fn volumes_are_averaged_over_blocks() {
-        let grid = parameter([128, 128, 128], 1);
-        let (small, texels) = reduced(&grid, 1, |v| v);
+        let numbers = |size: [usize; 3], channels| {
+            let shape = Shape { size, channels };
+            (shape, (0..shape.len()).map(|i| i as f32).collect::<Vec<_>>())
+        };
+        let (shape, values) = numbers([128, 128, 128], 1);
+        let (small, texels) = reduced(shape, &values, 1, |v| v);
         assert_eq!(small, [64, 64, 64]);
         assert_eq!(
             texels[0],
             (128.0 * 128.0 + 128.0 + 1.0) / 2.0,
             "the middle of the first eight texels"
         );
-        let (small, texels) = reduced(&parameter([2, 3, 1], 4), 3, |v| v);
+        let (shape, values) = numbers([2, 3, 1], 4);
+        let (small, texels) = reduced(shape, &values, 3, |v| v);
         assert_eq!(
             (small, texels[3]),
             ([2, 3, 1], 4.0),
@@ -308,21 +294,21 @@ mod tests {
 
     #[test]
     fn densities_are_shown_as_rays_meet_them() {
-        let grid = Recovered {
-            values: vec![-3.0, 1.0, 2.0, -8.0],
-            ..parameter([2, 2, 1], 1)
+        let size = [2, 2, 1];
+        let values = [-3.0, 1.0, 2.0, -8.0];
+        let of = |activation: &'static str| {
+            reduced(Shape { size, channels: 1 }, &values, 1, move |v| density(activation, v)).1
         };
-        let of = |activation: &'static str| reduced(&grid, 1, move |v| density(activation, v)).1;
         assert_eq!(of("relu"), [0.0, 1.0, 2.0, 0.0]);
         assert_eq!(of("exp")[1], 1f32.exp());
         assert!((of("softplus")[1] - 1f32.exp().ln_1p()).abs() < 1e-6);
-        assert_eq!(of(""), grid.values);
+        assert_eq!(of(""), values);
     }
 
     #[test]
     fn histograms_count_everything_once() {
         let values = [0.0, 1.0, 0.5, 0.5, f32::NAN, 1.0];
-        let (low, high) = range([&values[..]].into_iter());
+        let (low, high) = range(values.into_iter());
         let histogram = histogram(&values, low, high);
         assert_eq!((low, high), (0.0, 1.0));
         assert!((histogram.shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);

@@ -359,7 +359,7 @@ fn numbers(runs: &[RunData]) -> String {
     };
     let known = |list: &[Recovered], path: &str| {
         let found = list.iter().find(|p| p.path == path && p.shape.texels() == 1);
-        found.map_or_else(String::new, |p| text(&p.values))
+        found.map_or_else(String::new, |p| text(&p.sample))
     };
     let mut rows = String::new();
     let mut has_truth = false;
@@ -373,7 +373,7 @@ fn numbers(runs: &[RunData]) -> String {
                 "<tr><td>{mark}{}</td><td>{}</td><td>{}</td><td>{truth}</td></tr>",
                 escape(&parameter.path),
                 known(&run.start, &parameter.path),
-                text(&parameter.values),
+                text(&parameter.sample),
             );
         }
     }
@@ -399,11 +399,11 @@ fn parameter_histograms(runs: &[RunData]) -> String {
         let each = || {
             let found = |(i, run): (usize, &'_ RunData)| Some((i, run.parameters.iter().position(|p| p.path == path)?));
             let places = runs.iter().enumerate().filter_map(found);
-            places.map(|(i, at)| (i, runs[i].parameters[at].values.as_slice()))
+            places.map(|(i, at)| (i, &runs[i].parameters[at]))
         };
-        let (low, high) = grids::range(each().map(|(_, values)| values));
+        let (low, high) = grids::range(each().flat_map(|(_, of)| [of.range.0, of.range.1]));
         let of_runs: Vec<_> = each()
-            .map(|(i, values)| (i, grids::histogram(values, low, high)))
+            .map(|(i, of)| (i, grids::histogram(&of.sample, low, high)))
             .collect();
         if let Some(svg) = histograms(path, &of_runs) {
             let _ = writeln!(html, "<figure>{svg}</figure>");

@@ -85,9 +85,11 @@ pub fn first_weight(size: [u32; 2]) -> usize {
 /// multiple importance sampling leaves the rest to BSDFs (Karlik2019).
 pub fn environment_table(size: [u32; 2], data: &[f32], compensated: bool) -> Vec<f32> {
     let [columns, rows] = cells(size);
-    let weights = texel_weights(size, data, compensated);
-    let mut table = vec![0.0; first_weight(size)];
-    let (marginal, conditionals) = table.split_at_mut(rows + 1);
+    let mut table = Vec::with_capacity(table_len(size));
+    table.resize(guide_to_rows(size), 0.0);
+    let (probabilities, weights) = table.split_at_mut(first_weight(size));
+    fill_weights(weights, size, data, compensated);
+    let (marginal, conditionals) = probabilities.split_at_mut(rows + 1);
     let of_rows: Vec<f64> = conditionals
         .par_chunks_mut(columns + 1)
         .enumerate()
@@ -101,8 +103,6 @@ pub fn environment_table(size: [u32; 2], data: &[f32], compensated: bool) -> Vec
         })
         .collect();
     cumulate(of_rows.iter().copied(), marginal);
-    table.extend(weights);
-    table.reserve_exact(table_len(size) - table.len());
     push_guide(&mut table, 0, rows, parts_of_rows(rows));
     for y in 0..rows {
         push_guide(&mut table, first_of_row(size, y), columns, parts_of_row(columns));
@@ -123,8 +123,8 @@ fn push_guide(table: &mut Vec<f32>, first: usize, bins: usize, parts: usize) {
     table.push(f32::from_bits(bins as u32 - 1));
 }
 
-/// The weight of each texel, in units of the map's mean luminance.
-fn texel_weights(size: [u32; 2], data: &[f32], compensated: bool) -> Vec<f32> {
+/// Sets the weight of each texel, in units of the map's mean luminance.
+fn fill_weights(weights: &mut [f32], size: [u32; 2], data: &[f32], compensated: bool) {
     let [columns, rows] = cells(size);
     let step = std::f64::consts::PI / rows as f64;
     let pole = POLE * step.min(std::f64::consts::FRAC_PI_2).sin();
@@ -140,7 +140,6 @@ fn texel_weights(size: [u32; 2], data: &[f32], compensated: bool) -> Vec<f32> {
         .collect();
     let sines: f64 = (0..size[1] as usize).map(sine).sum();
     let mean = of_rows.iter().sum::<f64>() / (sines * columns as f64);
-    let mut weights = vec![0.0; columns * size[1] as usize];
     weights.par_chunks_mut(columns).enumerate().for_each(|(y, row)| {
         for (weight, texel) in row.iter_mut().zip(data[3 * y * columns..].chunks_exact(3)) {
             // A map that is black all over is drawn uniformly.
@@ -153,7 +152,6 @@ fn texel_weights(size: [u32; 2], data: &[f32], compensated: bool) -> Vec<f32> {
             *weight = ((relative + FLOOR) * sine(y)) as f32;
         }
     });
-    weights
 }
 
 /// Writes the cumulative distribution of `weights`, from 0 to 1, to `out`, and returns the sum of the weights.

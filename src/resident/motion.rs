@@ -61,6 +61,11 @@ pub struct Rest {
 }
 
 impl Rest {
+    /// Whether no shape, light or camera and no vertex follows a parameter.
+    pub fn stands_still(&self) -> bool {
+        self.motions.is_empty() && self.meshes.is_empty()
+    }
+
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         let meshes: usize = self.meshes.iter().map(Vertices::bytes).sum();
@@ -382,7 +387,7 @@ impl Motion {
 impl PathScene {
     /// Moves surfaces, lights and the hierarchy to where `values`, those of all parameters, put them.
     pub fn place(&mut self, values: &[&[f32]]) {
-        if self.rest.motions.is_empty() && self.rest.meshes.is_empty() {
+        if self.rest.stands_still() {
             return;
         }
         let moved: Vec<Option<DAffine3>> = self.rest.motions.iter().map(|m| m.map(|m| m.map(values))).collect();

@@ -521,6 +521,8 @@ impl Build<'_> {
         if face_normals {
             normals.fill(Vec3::ZERO);
         }
+        self.triangles.reserve(triangles.len());
+        self.paths.corners.reserve(triangles.len());
         for ([a, b, c], face) in triangles.into_iter().zip(0..) {
             let at = |v: u32| positions[v as usize].to_array();
             self.triangles.push([a, b, c].each(at));

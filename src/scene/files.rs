@@ -111,7 +111,7 @@ impl Texels {
         let (possible, rule) = match self {
             Self::Reflectance => (
                 value.is_finite() && value >= 0.0,
-                "a reflectance must be finite and not negative",
+                "reflectances and other factors must be finite and not negative",
             ),
             Self::Radiance => (
                 value.is_finite() && value >= 0.0,

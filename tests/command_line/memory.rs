@@ -47,6 +47,60 @@ fn memory_of_a_refined_map_is_told() {
     told_before(&place, "sky.json", &[]);
 }
 
+/// The largest resident size of a run's process is within a tenth of what `info` says: large textures of colours and of normals,
+/// which are read, written and shown in the report, with smoothed steps and without; an environment map, with its table; a
+/// texture that stays as it is; a mesh, of which a hierarchy is built.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_peak_of_a_run_is_told() {
+    let texels = |value: &str| {
+        format!(r#"{{"type": "bitmap", "raw": true, "data": {{"resolution": [1024, 1024], "value": {value}}}}}"#)
+    };
+    let colors = texels("[0.4, 0.5, 0.6]");
+    let painted =
+        format!(r#""floor": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": {colors}}}}}"#);
+    let bumpy = format!(
+        r#""floor": {{"type": "rectangle", "bsdf": {{"type": "normalmap", "normalmap": {}, "bsdf": {{"type": "diffuse"}}}}}}"#,
+        texels("[0.5, 0.5, 1]")
+    );
+    let plain = r#""floor": {"type": "rectangle", "bsdf": {"type": "diffuse", "reflectance": 0.3}}"#;
+    let hill = format!(r#"{plain}, "hill": {{"type": "grid", "resolution": [400, 400]}}"#);
+    let sky = r#""sky": {"type": "constant"}"#;
+    let map = r#""sky": {"type": "envmap", "data": {"resolution": [1024, 512], "value": 0.5}}"#;
+    for (name, objects, optimized) in [
+        ("colours", [&painted, sky], r#""floor.bsdf.reflectance": {}"#),
+        (
+            "smoothed",
+            [&painted, sky],
+            r#""floor.bsdf.reflectance": {"smoothing": 0.02}"#,
+        ),
+        ("normals", [&bumpy, sky], r#""floor.bsdf.normalmap": {}"#),
+        ("a map", [plain, map], r#""sky.data": {}"#),
+        ("beside a texture", [&painted, sky], r#""sky.radiance": {}"#),
+        ("a mesh", [&hill, sky], r#""sky.radiance": {}"#),
+    ] {
+        let place = Place::new();
+        let scene = format!(
+            r#"{{"integrator": {{"type": "prb", "max_depth": 3}}, {},
+            "camera": {{"type": "perspective", "to_world": [{{"look_at": {{"origin": [0, 0, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}],
+                "film": {{"type": "hdrfilm", "width": 16, "height": 16}}}},
+            "optimize": {{"parameters": {{{optimized}}}, "spp": 1, "spp_grad": 1, "iterations": 4,
+                "references": {{"type": "constant", "value": 0.4}}}}}}"#,
+            objects.join(", ")
+        );
+        place.write("scene.json", &serde_json::from_str(&scene).expect("JSON"));
+        let (info, _) = place.expect(0, &["info", "scene.json", "--json"]);
+        let info: Value = serde_json::from_str(&info).expect("JSON");
+        let told = info["peak_memory_bytes"].as_f64().expect("a number") / f64::from(1 << 20);
+        let (events, _) = place.expect(0, &["optimize", "scene.json", "--device", "cpu", "-o", "run", "--json"]);
+        let last = events.lines().last().expect("events");
+        let last: Value = serde_json::from_str(last).expect("JSON");
+        let peak = last["peak_rss_mib"].as_f64().expect("Linux tells it");
+        println!("{name}: {told:.0} MiB told, {peak} MiB at the peak");
+        assert!((told / peak - 1.0).abs() < 0.1, "{name}: {told} {peak}");
+    }
+}
+
 /// What `info` says of a scene; the memory is within a tenth of the largest that six iterations report.
 fn told_before(place: &Place, scene: &str, sets: &[&str]) -> Value {
     let (info, _) = place.expect(0, &["info", scene, "--json"]);

@@ -199,21 +199,6 @@ fn alpha_looks_through_masks_and_panes() {
     }
 }
 
-/// Records in storage buffers, as all adapters but software ones read them, give the same bits as in uniform ones.
-#[test]
-fn records_in_storage_have_the_same_bits() {
-    let run = |uniform_records| {
-        let options = Options {
-            deterministic: true,
-            uniform_records,
-            ..Options::default()
-        };
-        gpu(options).map(|mut gpu| outcome(&mut gpu, &text(r#"{"type": "box"}"#, false)))
-    };
-    let Some(in_storage) = run(false) else { return };
-    assert!(run(true) == Some(in_storage), "other bits");
-}
-
 #[test]
 fn devices_show_the_same() {
     // Sums as in the test above, whose kernels these are.

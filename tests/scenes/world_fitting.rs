@@ -425,7 +425,7 @@ fn textures_are_reflectances() {
         };
         io::image::write_exr(&path, &image).expect("the test's folder is writable");
         let expected = format!(
-            "{}: pixel (1, 1) is {expected}; a reflectance must be finite and not negative: correct the values",
+            "{}: pixel (1, 1) is {expected}; reflectances and other factors must be finite and not negative: correct the values",
             path.display()
         );
         assert_eq!(flattened(text, folder.path()), Some(expected));

@@ -1,6 +1,7 @@
 //! Writes meshes: as binary little-endian `.ply` with all their attributes, as `.obj`, and as binary `.stl`.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 
 use super::{Attribute, Mesh};
@@ -105,23 +106,29 @@ pub fn write_obj(path: &Path, meshes: &[(String, Mesh)]) -> Result<()> {
 /// The file cannot be written, or there are more than 2³² triangles.
 pub fn write_stl(path: &Path, mesh: &Mesh) -> Result<()> {
     let corners = |t: &[u32; 3]| t.map(|v| glam::Vec3::from_array(mesh.positions[v as usize]));
-    let facets = mesh.triangles.iter().filter_map(|triangle| {
-        let [a, b, c] = corners(triangle);
-        let normal = (b - a).cross(c - a).try_normalize()?;
-        Some([normal, a, b, c])
-    });
-    // A header of 80 bytes that must not begin with "solid", which is how text files do.
-    let mut bytes = vec![0; 84];
-    bytes[..6].copy_from_slice(b"binary");
-    let mut count = 0u64;
-    for facet in facets {
-        bytes.extend(facet.iter().flat_map(|v| v.to_array()).flat_map(f32::to_le_bytes));
-        bytes.extend([0; 2]);
-        count += 1;
-    }
-    let count = u32::try_from(count).map_err(|_| IoError::new(path, "has more triangles than an .stl can count"))?;
-    bytes[80..84].copy_from_slice(&count.to_le_bytes());
-    atomic::write_bytes(path, &bytes)
+    let facets = || {
+        mesh.triangles.iter().filter_map(|triangle| {
+            let [a, b, c] = corners(triangle);
+            let normal = (b - a).cross(c - a).try_normalize()?;
+            Some([normal, a, b, c])
+        })
+    };
+    let count = u32::try_from(facets().count());
+    let count = count.map_err(|_| IoError::new(path, "has more triangles than an .stl can count"))?;
+    atomic::write(path, |out| {
+        // A header of 80 bytes that must not begin with "solid", which is how text files do.
+        let mut header = [0; 80];
+        header[..6].copy_from_slice(b"binary");
+        out.write_all(&header)?;
+        out.write_all(&count.to_le_bytes())?;
+        for facet in facets() {
+            for number in facet.iter().flat_map(|v| v.to_array()) {
+                out.write_all(&number.to_le_bytes())?;
+            }
+            out.write_all(&[0; 2])?;
+        }
+        Ok(())
+    })
 }
 
 fn properties(header: &mut String, names: impl IntoIterator<Item = String>) {

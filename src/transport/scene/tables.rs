@@ -34,6 +34,8 @@ impl Tables {
         has_changed: impl Fn(u32) -> bool,
     ) {
         if slots_of_tables(common, paths).into_iter().any(&has_changed) {
+            // The former tables, which may be large, go first.
+            self.lights = Vec::new();
             self.lights = sampling_tables(common, paths, values);
         }
         let sigma_t = |medium: &MediumRecord| paths.volumes[medium.sigma_t as usize].slot;
