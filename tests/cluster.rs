@@ -306,7 +306,7 @@ fn moments_of_a_field_are_kept_in_parts() {
     let alone = memory(1);
     assert!(alone > 4 * array, "{alone}");
     let layer = array / 12;
-    for count in [2, 4] {
+    for count in [3, 4] {
         let saved = alone.saturating_sub(memory(count));
         let kept = (2 * array).saturating_sub(saved);
         assert!(
@@ -449,7 +449,7 @@ fn renders_have_the_same_bits_for_any_number_of_ranks() {
     ] {
         let render = |count: usize| rendered(name, count, &[more, &["--device", "cpu"]].concat());
         let expected = render(1);
-        for count in [2, 4] {
+        for count in [3, 4] {
             hold(&expected, &render(count), name);
         }
     }

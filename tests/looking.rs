@@ -443,6 +443,11 @@ fn an_adjoint_image_becomes_gradients() {
     adjoint.data[5] = f32::NAN;
     image::write_exr(&folder.path().join("delta.exr"), &adjoint).expect("writable");
     image::write_png(&folder.path().join("coded.exr"), &adjoint).expect("writable");
+    std::fs::write(
+        folder.path().join("bright.exr"),
+        "#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n\0\0\0\0",
+    )
+    .expect("writable");
     for (file, wrong) in [
         (
             "delta.exr",
@@ -450,6 +455,7 @@ fn an_adjoint_image_becomes_gradients() {
         ),
         ("none.exr", "none.exr: cannot be opened"),
         ("coded.exr", "coded.exr: is no .exr file"),
+        ("bright.exr", "bright.exr: is no .exr file"),
         ("sky.json", "sky.json: is no .exr file"),
     ] {
         let output = run(folder.path(), &format!("backpropagate sky.json --adjoint {file}"));

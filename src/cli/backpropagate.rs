@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Outcome;
 use super::derivative::DerivativeArgs;
 use super::shared::{check_folder, files_of};
-use crate::io::{Encoding, image};
+use crate::io::image;
 use crate::kernels::optimizer::Optimizer;
 use crate::output::parameters::write_gradients;
 use crate::output::streams::print_line;
@@ -77,9 +77,7 @@ pub fn run(args: BackpropagateArgs) -> Result<Outcome> {
 /// The file is no EXR image of red, green and blue, or of one channel for all three, of the sensor's size, or holds a value
 /// that is not finite.
 fn read_adjoint(path: &Path, sensor: &Sensor) -> Result<Vec<[f32; 3]>> {
-    let is_called_exr = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("exr"));
-    // A file's name does not decide what it holds.
-    if !is_called_exr || image::encoding(path)? == Encoding::Srgb {
+    if !image::is_exr(path)? {
         bail!(
             "{}: is no .exr file; derivatives need signs and a range that other formats lack",
             path.display()

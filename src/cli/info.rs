@@ -248,7 +248,7 @@ fn views(scene: &Scene) -> Value {
     Value::Object(sizes.collect())
 }
 
-/// Bytes of a scene.
+/// The memory that a scene needs, in bytes.
 struct Memory {
     /// What a run keeps on a CPU at its finest resolution, or values and scene if nothing is optimised.
     kept: u64,
@@ -258,6 +258,7 @@ struct Memory {
     waves: Option<u64>,
 }
 
+/// The memory that a run of the scene needs on a CPU, or its values and records if it optimises nothing.
 fn memory(scene: &Scene) -> Result<Memory> {
     if let Some(settings) = &scene.optimize {
         let (estimate, waves) = Estimate::of_scene(scene, settings, &Cpu::open()?)?;

@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
 use std::path::Path;
 
-use exr::block::BlockIndex;
-use exr::block::chunk::TileCoordinates;
+use exr::block::chunk::{CompressedBlock, TileCoordinates};
 use exr::block::lines::LineRef;
 use exr::block::reader::ChunksReader;
+use exr::block::{BlockIndex, UncompressedBlock};
 use exr::image::{AnyChannel, AnyChannels, Encoding, FlatSamples, Layer, SpecificChannels};
 use exr::math::Vec2;
 use exr::meta::attribute::{Chromaticities, SampleType};
@@ -90,7 +90,7 @@ pub(super) fn header(path: &Path, file: File, length: u64) -> Result<ImageHeader
         check_tiles(path, part, tiles.tile_size)?;
     }
     let (width, height) = (part.layer_size.width(), part.layer_size.height());
-    // All channels of the file are decoded, also those that are not copied.
+    // A block may be the whole image, and is decoded with all channels of the file.
     let decoded = names.len().max(channels.len());
     check_size(path, width as u64, height as u64, decoded as u64, length)?;
     Ok(ImageHeader {
@@ -114,6 +114,9 @@ fn check_tiles(path: &Path, part: &Header, tile: Vec2<usize>) -> Result<()> {
     Ok(())
 }
 
+/// What is said of a file whose blocks are not one for each part of the image.
+const MISPLACED: &str = "is a damaged EXR file: blocks of the image are missing, or stand in the place of others";
+
 /// Reads the first flat part, whose header has been checked; colours as the file has them, multiplied by alpha or not.
 pub(super) fn read(path: &Path, file: File) -> Result<Image> {
     let fail = |e| IoError::new(path, format!("is a damaged or truncated EXR file: {e}"));
@@ -130,23 +133,31 @@ pub(super) fn read(path: &Path, file: File) -> Result<Image> {
     let is_wanted =
         |_: &_, tile: TileCoordinates, block: BlockIndex| block.layer == at && tile.is_largest_resolution_level();
     let chunks = reader.filter_chunks(false, is_wanted).map_err(fail)?;
-    for block in chunks.sequential_decompressor(false) {
-        let block = block.map_err(fail)?;
+    let metadata = chunks.meta_data().clone();
+    let mut stored = 0;
+    for chunk in chunks {
+        let chunk = chunk.map_err(fail)?;
+        // Offsets of a damaged file lead to blocks of other parts, or of smaller levels.
+        let is_smaller = matches!(&chunk.compressed_block, CompressedBlock::Tile(tile) if !tile.coordinates.is_largest_resolution_level());
+        if chunk.layer_index != at || is_smaller {
+            return Err(IoError::new(path, MISPLACED));
+        }
+        let block = UncompressedBlock::decompress_chunk(chunk, &metadata, false).map_err(fail)?;
         for line in block.lines(&part.channels) {
-            let Vec2(x, y) = line.location.position;
-            let first = (y * width + x) * channels;
-            let Some(row) = data
-                .get_mut(first..)
-                .filter(|_| x + line.location.sample_count <= width)
-            else {
-                continue;
-            };
+            let (Vec2(x, y), count) = (line.location.position, line.location.sample_count);
+            let row = data.get_mut((y * width + x) * channels..);
+            let row = row.filter(|_| x + count <= width);
+            let row = row.ok_or_else(|| IoError::new(path, MISPLACED))?;
             for c in (0..channels).filter(|c| places[*c] == line.location.channel) {
                 let texels = row.iter_mut().skip(c).step_by(channels);
                 let of_type = part.channels.list[line.location.channel].sample_type;
                 read_line(&line, of_type, texels).map_err(fail)?;
+                stored += count;
             }
         }
+    }
+    if stored != data.len() {
+        return Err(IoError::new(path, MISPLACED));
     }
     if choice[0] == "X" {
         for texel in data.chunks_exact_mut(channels) {
@@ -198,7 +209,8 @@ pub(super) fn straighten(image: &mut Image) {
     for_each_translucent(image, |v, alpha| v / alpha);
 }
 
-/// Writes a file of one layer, losslessly compressed. A function would bind its channels to `'static`, by a limit of the compiler.
+/// Writes a file of one layer, losslessly compressed. As a function it would need channels that can be written for any lifetime,
+/// which the compiler takes for `'static`: closures that borrow an image are not.
 macro_rules! write_layer {
     ($out:expr, $size:expr, $channels:expr) => {{
         let layer = Layer::new($size, LayerAttributes::default(), Encoding::FAST_LOSSLESS, $channels);
@@ -217,25 +229,21 @@ pub(super) fn write(out: &mut BufWriter<File>, image: &Image) -> io::Result<()> 
         for_each_translucent(image.to_mut(), |v, alpha| v * alpha);
     }
     let size = (image.width, image.height);
-    // A closure a pixel takes no copy of the values, where lists of channels would.
+    // Lists of channels would need a copy of all values; a closure that is called for each pixel needs none.
     let at = |at: Vec2<usize>, c: usize| image.data[(at.y() * image.width + at.x()) * image.channels + c];
-    let channels = SpecificChannels::build();
+    let named = SpecificChannels::build();
+    if image.channels == 1 {
+        return write_layer!(out, size, named.with_channel("Y").with_pixel_fn(|p| (at(p, 0),)));
+    }
+    let rgb = named.with_channel("R").with_channel("G").with_channel("B");
     match image.channels {
-        1 => write_layer!(out, size, channels.with_channel("Y").with_pixel_fn(|p| (at(p, 0),))),
-        3 => {
-            let channels = channels.with_channel("R").with_channel("G").with_channel("B");
-            write_layer!(out, size, channels.with_pixel_fn(|p| (at(p, 0), at(p, 1), at(p, 2))))
-        }
+        3 => write_layer!(out, size, rgb.with_pixel_fn(|p| (at(p, 0), at(p, 1), at(p, 2)))),
         _ => {
-            let channels = channels
-                .with_channel("R")
-                .with_channel("G")
-                .with_channel("B")
-                .with_channel("A");
+            let rgba = rgb.with_channel("A");
             write_layer!(
                 out,
                 size,
-                channels.with_pixel_fn(|p| (at(p, 0), at(p, 1), at(p, 2), at(p, 3)))
+                rgba.with_pixel_fn(|p| (at(p, 0), at(p, 1), at(p, 2), at(p, 3)))
             )
         }
     }
@@ -278,6 +286,12 @@ fn for_each_translucent(image: &mut Image, change: impl Fn(f32, f32) -> f32) {
 
 #[cfg(test)]
 mod tests {
+    use exr::image::Levels;
+    use exr::image::write::layers::WritableLayers;
+    use exr::math::RoundingMode;
+    use exr::meta::attribute::LineOrder;
+    use exr::prelude::Compression;
+
     use super::*;
 
     /// The bytes before the pixels of a file with these channels and their sampling, and tiles of this size.
@@ -407,7 +421,111 @@ mod tests {
         assert!(map.abs_diff_eq(expected, 1e-3), "{map}");
     }
 
-    /// All channels are decoded, and count: 2048 × 2048 pixels of 40 channels take 640 MiB.
+    /// The bytes of a file of these layers.
+    fn written<'a, L: WritableLayers<'a>>(image: &'a exr::prelude::Image<L>) -> Vec<u8> {
+        let mut bytes = io::Cursor::new(Vec::new());
+        image
+            .write()
+            .non_parallel()
+            .to_buffered(&mut bytes)
+            .expect("memory takes all bytes");
+        bytes.into_inner()
+    }
+
+    fn read_bytes(bytes: &[u8]) -> Result<Image> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.exr");
+        std::fs::write(&path, bytes).expect("writable");
+        read(&path, File::open(&path).expect("it is there"))
+    }
+
+    const SIZE: Vec2<usize> = Vec2(7, 5);
+
+    /// Another number for each texel and channel, exact in 16 bits.
+    fn number(x: usize, y: usize, channel: usize) -> f32 {
+        (100 * channel + 10 * y + x) as f32
+    }
+
+    /// A layer of three channels of other types, in tiles, with smaller levels, and a data window off the origin.
+    fn layer(name: &str, offset: f32) -> Layer<AnyChannels<Levels<FlatSamples>>> {
+        let level = |level: usize, channel: usize| {
+            let size = [SIZE.0, SIZE.1].map(|n| (n >> level).max(1));
+            let texels = (0..size[1]).flat_map(move |y| (0..size[0]).map(move |x| (x, y)));
+            let value = move |(x, y)| {
+                if level == 0 {
+                    number(x, y, channel) + offset
+                } else {
+                    -1.0
+                }
+            };
+            let values = texels.map(value);
+            match channel {
+                0 => FlatSamples::F16(values.map(f16::from_f32).collect()),
+                1 => FlatSamples::F32(values.collect()),
+                _ => FlatSamples::U32(values.map(|v| v.max(0.0) as u32).collect()),
+            }
+        };
+        let levels = |channel| Levels::Mip {
+            rounding_mode: RoundingMode::Down,
+            level_data: (0..3).map(|i| level(i, channel)).collect(),
+        };
+        let channels = ["R", "G", "B"]
+            .into_iter()
+            .zip(0..)
+            .map(|(name, c)| AnyChannel::new(name, levels(c)));
+        let attributes = LayerAttributes {
+            layer_position: Vec2(-3, 11),
+            ..LayerAttributes::named(name)
+        };
+        let encoding = Encoding {
+            compression: Compression::ZIP1,
+            blocks: exr::image::Blocks::Tiles(Vec2(4, 3)),
+            line_order: LineOrder::Increasing,
+        };
+        Layer::new(SIZE, attributes, encoding, AnyChannels::sort(channels.collect()))
+    }
+
+    /// Tiles of half, float and whole numbers, with smaller levels, whose window begins elsewhere; the first of two layers.
+    #[test]
+    fn tiles_go_where_they_belong() {
+        let expected: Vec<f32> = (0..SIZE.1)
+            .flat_map(|y| (0..SIZE.0).flat_map(move |x| (0..3).map(move |c| number(x, y, c))))
+            .collect();
+        let one = exr::prelude::Image::from_layer(layer("a", 0.0));
+        let read = read_bytes(&written(&one)).expect("it is sound");
+        assert_eq!(
+            ([read.width, read.height, read.channels], &read.data),
+            ([7, 5, 3], &expected)
+        );
+        let window = exr::prelude::IntegerBounds::from_dimensions(SIZE);
+        let layers = [layer("a", 0.0), layer("b", 1000.0)];
+        let two = exr::prelude::Image::from_layers(exr::prelude::ImageAttributes::new(window), layers);
+        let read = read_bytes(&written(&two)).expect("it is sound");
+        assert_eq!(read.data, expected);
+    }
+
+    /// Offsets that lead to another level or another layer, or twice to the same block, are damage.
+    #[test]
+    fn blocks_of_others_are_refused() {
+        let window = exr::prelude::IntegerBounds::from_dimensions(SIZE);
+        let layers = [layer("a", 0.0), layer("b", 1000.0)];
+        let two = exr::prelude::Image::from_layers(exr::prelude::ImageAttributes::new(window), layers);
+        let sound = written(&two);
+        // Tables of the offsets of four, one and one blocks stand before the first block, which the first offset names.
+        let word = |at: usize| u64::from_le_bytes(sound[at..at + 8].try_into().expect("eight bytes"));
+        let blocks = 2 * (4 + 1 + 1);
+        let table = (0..sound.len() - 8)
+            .find(|at| word(*at) == (at + 8 * blocks) as u64)
+            .expect("a table");
+        for (what, other) in [("the next block", 1), ("a smaller level", 4), ("the other layer", 6)] {
+            let mut damaged = sound.clone();
+            damaged.copy_within(table + 8 * other..table + 8 * (other + 1), table);
+            let error = read_bytes(&damaged).expect_err(what).to_string();
+            assert!(error.contains("damaged"), "{what}: {error}");
+        }
+    }
+
+    /// A block is decoded with all its channels, which count: 2048 × 2048 pixels of 40 channels take 640 MiB.
     #[test]
     fn channels_that_are_not_used_take_memory() {
         let names: Vec<String> = (0..37).map(|i| format!("a{i:02}")).collect();

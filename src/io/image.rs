@@ -248,6 +248,19 @@ pub(super) fn check_size(path: &Path, width: u64, height: u64, channels: u64, le
     }
 }
 
+/// The first bytes of an EXR file.
+const EXR: [u8; 4] = [0x76, 0x2f, 0x31, 0x01];
+
+/// Whether a file is EXR by its first bytes.
+///
+/// # Errors
+/// If the file cannot be opened.
+pub fn is_exr(path: &Path) -> Result<bool> {
+    let (mut file, _) = open(path)?;
+    let mut magic = [0; 4];
+    Ok(file.read_exact(&mut magic).is_ok() && magic == EXR)
+}
+
 /// Opens a file and determines its format from its first bytes; TGA has none of its own, so that its name counts.
 fn open_image(path: &Path) -> Result<(File, u64, Format)> {
     let (mut file, length) = open(path)?;
@@ -255,7 +268,7 @@ fn open_image(path: &Path) -> Result<(File, u64, Format)> {
     let read = (&mut file).take(8).read_to_end(&mut magic);
     read.map_err(|e| IoError::new(path, format!("cannot be read: {e}")))?;
     let format = match magic.as_slice() {
-        [0x76, 0x2f, 0x31, 0x01, ..] => Format::Exr,
+        magic if magic.starts_with(&EXR) => Format::Exr,
         [0x89, b'P', b'N', b'G', ..] => Format::Png,
         [0xff, 0xd8, 0xff, ..] => Format::Jpeg,
         [b'B', b'M', ..] => Format::Bmp,

@@ -14,7 +14,7 @@ use crate::params::{Kind, ParamSet, Parameter, Shape};
 use crate::resident::{Resident, Transport};
 use crate::scene::{Growth, Optimize, References, Scene, Sensor, Stage};
 
-/// Bytes of the device's arrays at the finest resolution. Not counted are the records of samples that a CPU device sums a
+/// Bytes of the device's arrays at the finest resolution, and of what a process needs beside them. Not counted are the records of samples that a CPU device sums a
 /// radiance field's gradients from, which grow with the number of samples (as a rule 32 MiB at most), and a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
@@ -30,20 +30,22 @@ pub struct Estimate {
     pub images: u64,
     /// States of the paths that are followed at once: [`Device::path_bytes`].
     pub paths: u64,
-    /// All that there is at the most while a scene is uploaded, before there are gradients and images: a copy of an array, or what
-    /// a hierarchy is built from.
+    /// The largest amount held while a scene is uploaded, before there are gradients and images: values, references and tables (of
+    /// the finest map), with a copy of an array or what a hierarchy is built from.
     pub loading: u64,
-    /// What comes and goes beside the rest of these: copies of arrays that are smoothed, written or shown, and pictures.
+    /// Temporary copies beside all but `loading`: of arrays that are smoothed, written or shown, and of pictures.
     pub passing: u64,
 }
 
-/// Resident size of a process on a CPU without its scene, while it uploads one and while it runs: code, stacks and what the
-/// allocator keeps.
-const PROGRAM: [u64; 2] = [12 << 20, 15 << 20];
+/// Resident size of a process of two threads on a CPU before it has uploaded its scene, and once it runs: code, stacks and what
+/// the allocator keeps. Measured with a scene of a few bytes.
+const PROGRAM_AT_FIRST: u64 = 12 << 20;
+const PROGRAM: u64 = 15 << 20;
 
-/// What pictures add to it, and bytes of the largest for each pixel while it is written: radiance and alpha, coded values, and
-/// the channels of a file.
+/// What writing pictures adds to the size of the program, measured likewise.
 const PICTURES: u64 = 4 << 20;
+
+/// Bytes of a picture for each pixel while it is written: radiance and alpha, coded values, and the channels of a file.
 const PICTURE: u64 = 16 + 12 + 12;
 
 /// Bytes for each triangle while a hierarchy is built: its corners, its box twice, and its share of the mesh that was read and of
@@ -113,9 +115,8 @@ impl Estimate {
 
     /// The largest resident size of a process that runs this on a CPU.
     pub fn peak(&self) -> u64 {
-        let [uploading, running] = PROGRAM;
-        let running = self.total().saturating_add(self.passing).saturating_add(running);
-        running.max(self.loading.saturating_add(uploading))
+        let running = self.total().saturating_add(self.passing).saturating_add(PROGRAM);
+        running.max(self.loading.saturating_add(PROGRAM_AT_FIRST))
     }
 
     /// The estimate as a sentence.
@@ -164,11 +165,13 @@ fn writing(params: &ParamSet, settings: &Optimize, finest: &[(Shape, bool)]) -> 
     let [mut written, mut copied, mut shown] = [0; 3];
     for (parameter, (shape, _)) in tuned {
         let copy = 4 * shape.len() as u64;
-        let bytes = match is_map(parameter) {
+        let bytes = if is_map(parameter) {
             // The PNG's pixels, and the PNG.
-            true => copy / 2,
-            false if is_fog(parameter) => copy,
-            false => 0,
+            copy / 2
+        } else if is_fog(parameter) {
+            copy
+        } else {
+            0
         };
         written = written.max(copy + bytes);
         copied = copied.max(copy);
@@ -240,6 +243,37 @@ mod tests {
             "memory: about 25 MiB at the finest resolution (22 MiB parameters with gradients and moments, 3.00 KiB \
              references, 2.50 MiB images)"
         );
+    }
+
+    /// A texture is written with its PNG, a grid of a medium with its `.vdb`; a report shows start and end of the texture, and truth
+    /// if there is a target. Smoothed steps copy what they smooth.
+    #[test]
+    fn copies_count() {
+        let set = r#"{"floor": {"type": "rectangle", "bsdf": {"type": "diffuse", "reflectance":
+                {"type": "bitmap", "data": {"resolution": [64, 32], "value": 0.5}}}},
+            "smoke": {"type": "cube", "bsdf": {"type": "null"}, "interior": {"type": "heterogeneous",
+                "sigma_t": {"type": "gridvolume", "resolution": [16, 16, 16], "value": 0.5}}},
+            "camera": {"type": "perspective", "to_world": [{"translate": [0, 0, -5]}], "film": {"type": "hdrfilm", "width": 20, "height": 10}},
+            "optimize": {"parameters": {"floor.bsdf.reflectance": {"smoothing": 0.1}, "smoke.interior.sigma_t": {}},
+                "references": {"type": "constant", "value": 0.5}}}"#;
+        let scene = crate::scene::parse(set, std::path::Path::new("copies.json")).expect("a sound scene");
+        let settings = scene.optimize.clone().expect("it optimises");
+        let (_, params) = Resident::new(&scene).expect("it is flattened");
+        let finest = finest(&params, &[], None);
+        let (texture, grid) = (4 * 64 * 32 * 3, 4 * 16 * 16 * 16);
+        // Texels and samples of the texture at two moments, and of the grid at one.
+        let shown = 2 * (texture + texture) + (grid + grid);
+        assert_eq!(writing(&params, &settings, &finest), texture + shown);
+        assert_eq!(smoothing(&params, &finest), 2 * texture);
+        assert_eq!(pictures(&scene, &settings), PICTURES + 200 * PICTURE);
+        let target = Optimize {
+            references: References::Scene {
+                path: "target.json".into(),
+                spp: 1,
+            },
+            ..settings
+        };
+        assert_eq!(writing(&params, &target, &finest), texture + shown + 2 * texture);
     }
 
     /// Two doublings of a tuned grid of 2 · 3 · 4 texels: 64 times as many values; a constant stays as it is.

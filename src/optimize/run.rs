@@ -119,10 +119,7 @@ impl<'a> Run<'a> {
         let (references, largest) = (resident.references.bytes() as u64, batches.largest());
         let estimate = Estimate::new(device, (&resident, &params), (scene, settings), references, &largest);
         progress.note(&estimate.text());
-        progress.event(
-            "memory",
-            json!({ "estimate_bytes": estimate.total(), "peak_bytes": estimate.peak() }),
-        );
+        progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
         let terms = terms(settings, &params)?;
         let cluster = Cluster::world();
         cluster.agree(&data_marks(&resident, &params)).map_err(|e| anyhow!(e))?;
@@ -193,6 +190,8 @@ impl<'a> Run<'a> {
         cluster
             .agree(&[("the checkpoint", state_mark(&state, device))])
             .map_err(|e| anyhow!(e))?;
+        // A run that goes on has written the truth.
+        let truth = if state.iteration == 0 { truth } else { Vec::new() };
         Ok(Self {
             saved: (state.iteration > 0).then_some(state.iteration),
             earlier_seconds: state.seconds,
@@ -299,7 +298,7 @@ impl<'a> Run<'a> {
         for index in 0..self.device.params().parameters.len() {
             let mut described = self.device.params().parameters[index].without_values();
             if described.tuning.is_some() && is_map(&described) {
-                sought.push(described.without_values());
+                sought.push(described.clone());
                 described.values = self.device.read(index, ArrayKind::Values)?;
                 write_map(&start, described)?;
             }

@@ -204,7 +204,7 @@ pub fn is_fog(parameter: &Parameter) -> bool {
 /// Most texels of a parameter that a report shows; of larger ones means over blocks.
 pub const SHOWN_TEXELS: usize = 1 << 19;
 
-/// Most values of a parameter that a report counts in histograms, sampled evenly.
+/// Most values of a parameter, sampled evenly, from which a report makes histograms and the brightness of its pictures.
 pub const SHOWN_SAMPLES: usize = 1 << 20;
 
 /// Bytes that a report holds of a parameter of this shape: texels of one channel or of three colours, and samples.

@@ -65,24 +65,36 @@ pub(super) struct View {
 pub(super) struct Recovered {
     pub(super) path: String,
     pub(super) shape: Shape,
-    /// Evenly chosen values, at most [`SHOWN_SAMPLES`], and the least and the largest of all that are finite.
+    /// The values of evenly chosen texels, at most [`SHOWN_SAMPLES`].
     pub(super) sample: Vec<f32>,
-    pub(super) range: (f32, f32),
-    /// What is displayed of a volume or a map; None for numbers, and where the values do not fit the shape.
+    /// The least and the largest value of all that are finite; None if none is.
+    pub(super) range: Option<(f32, f32)>,
+    /// What is displayed of a volume or a map; None for numbers, for places of vertices, and where the values do not fit the shape.
     pub(super) texels: Option<Texels>,
 }
 
 impl Recovered {
     /// `values` are `[z][y][x][channel]`; `scene` says how they are displayed.
     pub(super) fn new(scene: &Value, path: &str, shape: Shape, values: &[f32]) -> Self {
-        let stride = values.len().div_ceil(SHOWN_SAMPLES).max(1);
-        let is_shown = shape.texels() > 1 && values.len() == shape.len();
+        let channels = shape.channels.max(1);
+        let step = values
+            .len()
+            .div_ceil(channels)
+            .div_ceil((SHOWN_SAMPLES / channels).max(1))
+            .max(1);
+        let display = Display::of(scene, path, shape.channels);
+        let is_shown = shape.texels() > 1
+            && values.len() == shape.len()
+            && shape.channels >= display.channels()
+            && ![".vertex_positions", ".vertex_normals"]
+                .iter()
+                .any(|end| path.ends_with(end));
         Self {
             path: path.to_owned(),
             shape,
-            sample: values.iter().step_by(stride).copied().collect(),
+            sample: values.chunks(channels).step_by(step).flatten().copied().collect(),
             range: grids::range(values.iter().copied()),
-            texels: is_shown.then(|| Texels::new(&Display::of(scene, path, shape.channels), shape, values)),
+            texels: is_shown.then(|| Texels::new(&display, shape, values)),
         }
     }
 }
@@ -255,5 +267,43 @@ pub(super) fn tell_apart(runs: &mut [RunData]) {
         if names.iter().filter(|name| **name == names[i]).count() > 1 {
             run.name = run.folder.path().display().to_string();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 1024² texels every fourth is chosen, with all of its colours. Values that do not fit their shape are not displayed.
+    #[test]
+    fn samples_are_whole_texels() {
+        let shape = Shape {
+            size: [1024, 1024, 1],
+            channels: 3,
+        };
+        let blue: Vec<f32> = (0..shape.len()).map(|i| if i % 3 == 2 { 7.0 } else { 0.0 }).collect();
+        let found = Recovered::new(&Value::Null, "sky.data", shape, &blue);
+        let count = |value: f32| found.sample.iter().filter(|v| **v == value).count();
+        assert_eq!([count(7.0), count(0.0)], [1 << 18, 2 << 18]);
+        assert_eq!(found.range, Some((0.0, 7.0)));
+        assert!(found.texels.is_some());
+        assert!(
+            Recovered::new(&Value::Null, "sky.data", shape, &blue[3..])
+                .texels
+                .is_none()
+        );
+        assert_eq!(
+            Recovered::new(
+                &Value::Null,
+                "a",
+                Shape {
+                    size: [1; 3],
+                    channels: 1
+                },
+                &[f32::NAN]
+            )
+            .range,
+            None
+        );
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::colormap;
 use super::data::{Recovered, RunData};
 use super::pictures::data_uri;
-use crate::output::parameters::{SHOWN_SAMPLES, SHOWN_TEXELS};
+use crate::output::parameters::SHOWN_TEXELS;
 use crate::params::Shape;
 
 /// Bars of a histogram.
@@ -69,18 +69,19 @@ impl Display {
         }
         Self::Light
     }
+
+    /// Channels of the parameter that are displayed.
+    pub(super) fn channels(&self) -> usize {
+        match self {
+            Self::Amount(_) => 1,
+            Self::Light | Self::Harmonics { .. } => 3,
+        }
+    }
 }
 
 /// The displayed volumes or maps of a parameter: start, recovered values and truth, as far as they are known, on one
 /// colour scale; empty for single numbers.
 pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Vec<GridShown> {
-    // Coordinates of vertices are no picture.
-    let is_of_vertices = [".vertex_positions", ".vertex_normals"]
-        .iter()
-        .any(|end| parameter.path.ends_with(end));
-    if is_of_vertices {
-        return Vec::new();
-    }
     let channels = parameter.shape.channels;
     let alike = |known: &&Recovered| known.path == parameter.path && known.shape.channels == channels;
     let all = [
@@ -92,8 +93,8 @@ pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Vec<Gr
         .into_iter()
         .filter_map(|(moment, of)| Some((moment, of?, of?.texels.as_ref()?)));
     let all: Vec<_> = all.collect();
-    let least = |of: fn(&Texels) -> f32| all.iter().map(|(_, _, texels)| of(texels)).fold(f32::MAX, f32::min);
-    let (low, high) = (least(|texels| texels.low), -least(|texels| -texels.high));
+    let low = all.iter().map(|(_, _, texels)| texels.low).fold(f32::MAX, f32::min);
+    let high = all.iter().map(|(_, _, texels)| texels.high).fold(f32::MIN, f32::max);
     let brightest = all.iter().map(|(_, of, _)| spread(&of.sample).1).fold(1.0, f32::max);
     let display = Display::of(&data.scene, &parameter.path, channels);
     all.iter()
@@ -124,14 +125,15 @@ pub(super) struct Texels {
 impl Texels {
     /// What is displayed of `values`, `[z][y][x][channel]`.
     pub(super) fn new(display: &Display, shape: Shape, values: &[f32]) -> Self {
+        let channels = display.channels();
         let (size, values) = match display {
-            Display::Amount(activation) => reduced(shape, values, 1, |v| density(activation, v)),
-            _ => reduced(shape, values, 3, |v| v),
+            Display::Amount(activation) => reduced(shape, values, channels, |v| density(activation, v)),
+            _ => reduced(shape, values, channels, |v| v),
         };
         let (low, high) = spread(&values);
         Self {
-            channels: values.len() / size.iter().product::<usize>().max(1),
             size,
+            channels,
             values,
             low,
             high,
@@ -227,9 +229,7 @@ fn reduced(shape: Shape, values: &[f32], picked: usize, activation: impl Fn(f32)
 
 /// The range of finite values without the most extreme thousandth at each end; a limit close to 0 is set to 0.
 fn spread(values: &[f32]) -> (f32, f32) {
-    let stride = values.len().div_ceil(SHOWN_SAMPLES).max(1);
-    let chosen = values.iter().step_by(stride).copied();
-    let mut sorted: Vec<f32> = chosen.filter(|v| v.is_finite()).collect();
+    let mut sorted: Vec<f32> = values.iter().copied().filter(|v| v.is_finite()).collect();
     if sorted.is_empty() {
         return (0.0, 1.0);
     }
@@ -258,11 +258,11 @@ pub(super) fn histogram(sample: &[f32], low: f32, high: f32) -> Histogram {
     }
 }
 
-/// The range of the finite values.
-pub(super) fn range(values: impl Iterator<Item = f32>) -> (f32, f32) {
+/// The range of the finite values; None if there are none.
+pub(super) fn range(values: impl Iterator<Item = f32>) -> Option<(f32, f32)> {
     let finite = values.filter(|v| v.is_finite());
     let (low, high) = finite.fold((f32::MAX, f32::MIN), |(low, high), v| (low.min(v), high.max(v)));
-    if low <= high { (low, high) } else { (0.0, 1.0) }
+    (low <= high).then_some((low, high))
 }
 
 #[cfg(test)]
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn histograms_count_everything_once() {
         let values = [0.0, 1.0, 0.5, 0.5, f32::NAN, 1.0];
-        let (low, high) = range(values.into_iter());
+        let (low, high) = range(values.into_iter()).expect("some are finite");
         let histogram = histogram(&values, low, high);
         assert_eq!((low, high), (0.0, 1.0));
         assert!((histogram.shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
@@ -320,7 +320,7 @@ mod tests {
             ),
             (0.2, 0.4, 0.4)
         );
-        assert_eq!(range(std::iter::empty()), (0.0, 1.0));
+        assert_eq!(range(std::iter::once(f32::NAN)), None);
     }
 
     #[test]

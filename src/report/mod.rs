@@ -1,7 +1,7 @@
 //! An HTML report of runs: curves, views, recovered grids, times. One self-contained file, made from the run folders.
 //!
 //! Its size is bounded: pictures hold at most `pictures::MAX_PIXELS` pixels (4 Mi, at 3 bytes per pixel before
-//! compression and a factor of 4/3 for base64), and volumes `SHOWN_TEXELS` texels each, at one byte or, for
+//! compression and a factor of 4/3 for base64), and volumes `output::parameters::SHOWN_TEXELS` texels each, at one byte or, for
 //! colours, three. A report of one radiance field is a few MiB.
 
 mod charts;

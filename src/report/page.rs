@@ -401,7 +401,8 @@ fn parameter_histograms(runs: &[RunData]) -> String {
             let places = runs.iter().enumerate().filter_map(found);
             places.map(|(i, at)| (i, &runs[i].parameters[at]))
         };
-        let (low, high) = grids::range(each().flat_map(|(_, of)| [of.range.0, of.range.1]));
+        let ranges = each().filter_map(|(_, of)| of.range);
+        let (low, high) = grids::range(ranges.flat_map(|(low, high)| [low, high])).unwrap_or((0.0, 1.0));
         let of_runs: Vec<_> = each()
             .map(|(i, of)| (i, grids::histogram(&of.sample, low, high)))
             .collect();

@@ -600,7 +600,8 @@ fn devices_follow_the_same_paths() {
     let Some(mut gpu) = gpu(Options::default()) else { return };
     let mut wrong = Vec::new();
     let mut cases = cases();
-    // Drivers compile kernels for longer than they run: those of a world serve the next one, if it has the same kinds of objects.
+    // Drivers compile kernels for longer than they run. Worlds with as many shapes and lamps mostly have the same kinds of them, so
+    // that the kernels of one serve the next.
     cases.sort_by_key(|case| {
         let lamps = case.world.lights.len();
         (
