@@ -14,8 +14,9 @@ use crate::params::{Kind, ParamSet, Parameter, Shape};
 use crate::resident::{Resident, Transport};
 use crate::scene::{Growth, Optimize, References, Scene, Sensor, Stage};
 
-/// Bytes of the device's arrays at the finest resolution, and of what a process needs beside them. Not counted are the records of samples that a CPU device sums a
-/// radiance field's gradients from, which grow with the number of samples (as a rule 32 MiB at most), and a tape.
+/// Bytes of the device's arrays at the finest resolution, and of what a process needs beside them. Not counted are the records of
+/// samples that a CPU device sums a radiance field's gradients from, which grow with the number of samples (as a rule 32 MiB at
+/// most), and a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// Values, gradients and moments.
