@@ -159,7 +159,7 @@ pub fn write_exr_channels(path: &Path, size: [usize; 2], channels: Vec<Channel>,
 /// # Errors
 /// If the file cannot be written.
 pub fn write_png(path: &Path, image: &Image) -> Result<()> {
-    atomic::write_bytes(path, &png_bytes(image))
+    write_png_of(path, [image.width, image.height], image.channels, &image.data, |v| v)
 }
 
 /// Writes 8-bit PNG of `values`, `[y][x][channel]`, each coded by `coded`, clamped to [0, 1] and rounded.

@@ -94,7 +94,7 @@ impl Recovered {
             shape,
             sample: values.chunks(channels).step_by(step).flatten().copied().collect(),
             range: grids::range(values.iter().copied()),
-            texels: is_shown.then(|| Texels::new(&display, shape, values)),
+            texels: is_shown.then(|| Texels::new(display, shape, values)),
         }
     }
 }

@@ -43,6 +43,7 @@ pub(super) struct Histogram {
 }
 
 /// How a texel is displayed.
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Display {
     /// As an amount, after this activation.
     Amount(String),
@@ -96,7 +97,6 @@ pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Vec<Gr
     let low = all.iter().map(|(_, _, texels)| texels.low).fold(f32::MAX, f32::min);
     let high = all.iter().map(|(_, _, texels)| texels.high).fold(f32::MIN, f32::max);
     let brightest = all.iter().map(|(_, of, _)| spread(&of.sample).1).fold(1.0, f32::max);
-    let display = Display::of(&data.scene, &parameter.path, channels);
     all.iter()
         .map(|(moment, of, texels)| GridShown {
             path: of.path.clone(),
@@ -104,10 +104,10 @@ pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Vec<Gr
             moment,
             size: of.shape.size,
             shown: texels.size,
-            color: texels.channels == 3,
+            color: texels.display.channels() == 3,
             low,
             high,
-            uri: data_uri(&texels.png(&display, [low, high], brightest)),
+            uri: data_uri(&texels.png([low, high], brightest)),
         })
         .collect()
 }
@@ -115,8 +115,8 @@ pub(super) fn shown(run: usize, data: &RunData, parameter: &Recovered) -> Vec<Gr
 /// The texels that are displayed, before they become bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Texels {
+    display: Display,
     size: [usize; 3],
-    channels: usize,
     values: Vec<f32>,
     low: f32,
     high: f32,
@@ -124,16 +124,16 @@ pub(super) struct Texels {
 
 impl Texels {
     /// What is displayed of `values`, `[z][y][x][channel]`.
-    pub(super) fn new(display: &Display, shape: Shape, values: &[f32]) -> Self {
+    pub(super) fn new(display: Display, shape: Shape, values: &[f32]) -> Self {
         let channels = display.channels();
-        let (size, values) = match display {
+        let (size, values) = match &display {
             Display::Amount(activation) => reduced(shape, values, channels, |v| density(activation, v)),
             _ => reduced(shape, values, channels, |v| v),
         };
         let (low, high) = spread(&values);
         Self {
+            display,
             size,
-            channels,
             values,
             low,
             high,
@@ -141,9 +141,9 @@ impl Texels {
     }
 
     /// The bytes of the picture; amounts are scaled from `low` to `high`, and light is divided by `brightest`.
-    fn png(&self, display: &Display, [low, high]: [f32; 2], brightest: f32) -> Vec<u8> {
+    fn png(&self, [low, high]: [f32; 2], brightest: f32) -> Vec<u8> {
         let texels = self.values.iter();
-        let bytes: Vec<u8> = match display {
+        let bytes: Vec<u8> = match &self.display {
             Display::Amount(_) => texels.map(|v| colormap::step(*v, low, high)).collect(),
             Display::Light => texels.map(|v| colormap::light_byte(v / brightest)).collect(),
             Display::Harmonics { activation, coded } => {
@@ -158,7 +158,8 @@ impl Texels {
                 texels.map(show).collect()
             }
         };
-        colormap::png(self.size[0], self.size[1] * self.size[2], self.channels, &bytes)
+        let channels = self.display.channels();
+        colormap::png(self.size[0], self.size[1] * self.size[2], channels, &bytes)
     }
 }
 
