@@ -244,6 +244,88 @@ fn a_lamp_moves_among_masks_and_panes() {
     );
 }
 
+/// Shapes move apart from media, lights without a surface anywhere, cameras not at all.
+#[test]
+fn what_moves_beside_media_stands_apart_from_them() {
+    let smoke = |more: &str, at: f64| {
+        format!(
+            r#", "box": {{"type": "cube", "to_world": [{{"translate": [{at}, 0, 0]}}], "bsdf": {{"type": "null"}}, "interior": {{{more}}}}}"#
+        )
+    };
+    let fog = r#""type": "homogeneous""#;
+    let grid = |more: &str| {
+        format!(
+            r#""type": "heterogeneous", "sigma_t": {{"type": "gridvolume", "resolution": [2, 2, 2], "value": 1, {more}
+                "to_world": [{{"translate": [1.5, -0.5, -0.5]}}, {{"scale": 2}}]}}"#
+        )
+    };
+    let plain = r#""type": "sphere""#;
+    let far = r#""to_world": [{"translate": [0, 0, 9]}]"#;
+    let normals = format!(
+        r#"{}, {far}, "bsdf": {{"type": "null"}}, "interior": {{{fog}}}"#,
+        mesh("octahedron")
+    );
+    let (ball, lamp) = ("ball.to_world.translate", "lamp.to_world.translate");
+    let lit = r#""type": "sphere", "bsdf": {"type": "null"}, "emitter": {"type": "area"}"#;
+    let around =
+        format!(r#", "fog": {{"type": "sphere", "radius": 9, "bsdf": {{"type": "null"}}, "exterior": {{{fog}}}}}"#);
+    let emissive = format!(r#"{fog}, "emission": 1"#);
+    let cases = [
+        (plain, smoke(fog, 4.0), ball, None),
+        (plain, smoke(fog, 1.9), ball, Some("`ball` stands in a medium")),
+        (plain, smoke(fog, 1.9), lamp, None),
+        (plain, smoke(&grid(""), 4.0), ball, None),
+        (
+            plain,
+            smoke(&grid(r#""filter_type": "nearest","#), 4.0),
+            ball,
+            Some("jumps from texel to texel"),
+        ),
+        (
+            plain,
+            smoke(&grid(r#""filter_type": "nearest","#), 4.0),
+            lamp,
+            Some("jumps from texel to texel"),
+        ),
+        (
+            plain,
+            smoke(fog, 4.0),
+            "camera.to_world.translate",
+            Some("the camera `camera` moves, and there are media"),
+        ),
+        (plain, smoke(&emissive, 4.0), ball, Some("a medium that emits light")),
+        (plain, smoke(&emissive, 4.0), lamp, None),
+        (
+            plain,
+            smoke(fog, 4.0),
+            "box.to_world.translate",
+            Some("`box` is the boundary of a medium"),
+        ),
+        (plain, around, ball, Some("`ball` stands in a medium")),
+        (
+            lit,
+            smoke(fog, 4.0),
+            ball,
+            Some("a light on a surface that lets everything pass"),
+        ),
+        (&normals, String::new(), "ball.vertex_normals", None),
+        (
+            &normals,
+            String::new(),
+            "ball.vertex_positions",
+            Some("`ball` is the boundary of a medium"),
+        ),
+    ];
+    for (of, objects, part, expected) in cases {
+        let message = said("volpath", of, &objects, &[part]);
+        match (&message, expected) {
+            (None, None) => {}
+            (Some(message), Some(expected)) => assert!(message.contains(expected), "{message}"),
+            _ => panic!("{of} {objects} {part}: {message:?}"),
+        }
+    }
+}
+
 /// Scenes that have no derivatives by the place of a shape are refused if a shape moves, in one sentence with the reason.
 #[test]
 fn what_has_no_derivatives_by_what_moves_is_refused() {
@@ -306,7 +388,7 @@ fn what_has_no_derivatives_by_what_moves_is_refused() {
             "volpath",
             of(r#"{"type": "null"}, "interior": {"type": "homogeneous"}, "center": [0, 0, 9]"#),
             "",
-            "there are media",
+            "`ball` is the boundary of a medium, whose points would have to follow it",
         ),
         (
             "rb",

@@ -96,6 +96,11 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "paths go in waves on a GPU alone",
     ),
     (
+        "transport/paths/trail",
+        &["open_trail", "leave_trail_in_medium"],
+        "what scatters is an enum in Rust",
+    ),
+    (
         "transport/paths/vertex",
         &["vertex_is_on_surface", "vertex_origin"],
         "matched as an enum in Rust",

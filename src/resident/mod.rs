@@ -1,5 +1,6 @@
 //! A scene flattened once into the records and arrays that both devices read.
 
+mod apart;
 mod attached;
 pub mod bsdfs;
 pub mod bvh;

@@ -6,6 +6,7 @@
 
 use glam::{Affine3A, DAffine3, DMat3, DQuat, DVec3, Vec3A};
 
+use super::apart;
 use super::attached;
 use super::bvh::{self, Corners};
 use super::emissive_triangles::{cube, emissive_triangles, mesh};
@@ -133,7 +134,7 @@ impl Rest {
                 ));
             }
         }
-        if let Some(what) = obstacle(scene, paths) {
+        if let Some(what) = apart::obstacle(scene, paths, &rest.triangles).or_else(|| obstacle(scene, paths)) {
             return Err(format!("`{}` cannot be optimised: {what}", first.path));
         }
         let mut motions: Vec<_> = of_surfaces.map(|(parts, pivot)| motion(parts, pivot, params)).collect();
@@ -253,21 +254,19 @@ fn pivot(kind: &LightKind) -> Vec3A {
     }
 }
 
+/// Whether a run moves a surface.
+pub(super) fn moves(surface: &Surface) -> bool {
+    !surface.motion.is_empty() || optimised_heights(surface).is_some()
+}
+
 /// Whether a run moves neither surfaces nor cameras, so that only lights without a surface may move.
 fn lights_alone(scene: &Scene) -> bool {
     let World { surfaces, .. } = &scene.world;
-    let shape_moves = |surface: &Surface| !surface.motion.is_empty() || optimised_heights(surface).is_some();
-    !surfaces.iter().any(shape_moves) && scene.sensors.iter().all(|sensor| sensor.motion.is_empty())
+    !surfaces.iter().any(moves) && scene.sensors.iter().all(|sensor| sensor.motion.is_empty())
 }
 
 /// What in the scene has no derivatives by the motions, in one sentence; None where nothing is in the way.
 fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
-    if !scene.world.media.is_empty() {
-        return Some(
-            "there are media, whose boundaries and free flights have no derivatives by what moves; remove the media"
-                .into(),
-        );
-    }
     // Only shadow rays meet lights without a surface, from points that stand still. But a shadow ray that passes straight
     // through a surface would cross it elsewhere as the light moves.
     let (still, shadowed) = (lights_alone(scene), paths.settings.surfaces_only != surfaces_only::NO);
@@ -309,7 +308,8 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
         leaf::PLASTIC => Some("`plastic`"),
         _ => None,
     });
-    let passes = paths.surfaces.iter().any(|record| record.bsdf == NONE);
+    // Boundaries of media, which let everything pass as it comes, are none of these.
+    let passes = paths.surfaces.iter().any(|record| record.bsdf == NONE) && paths.media.is_empty();
     let open = (passes && !(still && shadowed)).then_some("`null` or `mask`");
     if let Some(name) = bends.or(open) {
         return Some(format!(

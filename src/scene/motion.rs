@@ -222,5 +222,11 @@ pub(super) fn warn(context: &Context<'_>, scene: &Scene) {
              move with it: they are whole only where what moves covers, uncovers and shadows nothing; `prbopt gradcheck` tells how much is missing",
             first.array.path
         ));
+        if !scene.world.media.is_empty() && !scene.world.surfaces.iter().all(|surface| surface.motion.is_empty()) {
+            context.warn(
+                "shapes that move are to stay outside of media: where one comes to stand in a medium, derivatives leave out that the \
+                 medium makes room for it",
+            );
+        }
     }
 }

@@ -122,6 +122,15 @@ fn devices_agree_on_what_moves_together() {
     compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{e}"));
 }
 
+/// Shapes and lights that move beside smoke and fog, and lights in them.
+#[test]
+fn devices_agree_beside_smoke_and_fog() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let small = together(&["lamps in smoke and fog", "what stands beside smoke and fog"]);
+    let (cpu, gpu) = (run(&mut Cpu::new(), &small), run(&mut gpu, &small));
+    compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{e}"));
+}
+
 /// Lights without extent that move, beside kinds of objects that are refused where shapes move.
 #[test]
 fn devices_agree_on_lamps_beside_what_stands_still() {

@@ -1,6 +1,8 @@
 //! Small worlds of shapes that a run moves.
 
-use super::worlds::{SmallWorld, attribute, bump_map, distances, grid, image, mesh, normal_map, sheet, solid, wall};
+use super::worlds::{
+    SmallWorld, attribute, bump_map, cube, distances, grid, image, mesh, normal_map, sheet, solid, wall,
+};
 
 /// Shapes that a run moves, among lights: `parts` are paths of their places, and `objects` the world.
 fn moving(name: &'static str, parts: &[&str], objects: String) -> SmallWorld {
@@ -25,6 +27,27 @@ fn pictured() -> String {
             {{"look_at": {{"origin": [0.4, 0.8, 3], "target": [0, 0, -0.5], "up": [0, 1, 0]}}}}]}},
            "slide": {{"type": "spot", "intensity": 20, "texture": {picture}, "cutoff_angle": 50, "beam_width": 20,
             "to_world": [{{"look_at": {{"origin": [-1, 0.5, 3], "target": [0.2, 0, -0.5], "up": [0, 1, 0]}}}}]}}"#
+    )
+}
+
+/// Smoke in a box, fog in a ball and in a turned block, and a floor below.
+fn clouds() -> String {
+    let smoke = cube(&format!(
+        r#""sigma_t": {}, "albedo": {}, "phase": {{"type": "blendphase", "weight": {},
+            "a": {{"type": "rayleigh"}}, "b": {{"type": "hg", "g": 0.6}}}}"#,
+        grid([3, 4, 3], 1, ""),
+        grid([2, 2, 2], 3, ""),
+        grid([2, 2, 2], 1, "")
+    ));
+    format!(
+        r#"{smoke}, "ball": {{"type": "sphere", "center": [1.4, 0.4, 0.6], "radius": 0.35, "bsdf": {{"type": "null"}},
+                "interior": {{"type": "homogeneous", "sigma_t": [2, 1, 0.5], "albedo": [0.9, 0.5, 0.8], "phase": {{"type": "hg", "g": -0.3}}}}}},
+            "block": {{"type": "cube", "bsdf": {{"type": "null"}},
+                "to_world": [{{"scale": 0.3}}, {{"rotate": {{"axis": [1, 1, 0], "angle": 30}}}}, {{"translate": [-0.9, 1.4, 0.9]}}],
+                "interior": {{"type": "heterogeneous", "sigma_t": {}, "albedo": 0.7}}}},
+            "ground": {{"type": "rectangle", "bsdf": {{"type": "diffuse", "reflectance": 0.7}},
+                "to_world": [{{"scale": 5}}, {{"rotate": {{"axis": [1, 0, 0], "angle": -90}}}}, {{"translate": [0, -1.3, 0]}}]}}"#,
+        grid([2, 3, 2], 3, r#", "wrap_mode": "mirror""#),
     )
 }
 
@@ -83,6 +106,31 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
         )
     };
     vec![
+        world(
+            "lamps in smoke and fog",
+            &[
+                "lamp.to_world.translate",
+                "ember.to_world.translate",
+                "beam.to_world.translate",
+                "beam.to_world.rotate",
+            ],
+            format!(
+                r#"{}, {lamp}, {beam}, "ember": {{"type": "point", "position": [0.2, 0.3, -0.1], "intensity": 0.5}}"#,
+                clouds()
+            ),
+        ),
+        world(
+            "what stands beside smoke and fog",
+            &["ground", "plate", "ring", "lamp.to_world.translate"],
+            format!(
+                r#"{}, {lamp}, "plate": {{"type": "disk", "bsdf": {},
+                    "to_world": [{{"scale": 0.4}}, {{"rotate": {{"axis": [1, 0.3, 0], "angle": -35}}}}, {{"translate": [0.2, -0.2, 1.7]}}]}},
+                    "ring": {{{flat}, "emitter": {{"type": "area", "radiance": 6}},
+                    "to_world": [{{"scale": 0.3}}, {{"rotate": {{"axis": [1, 0, 0.2], "angle": 95}}}}, {{"translate": [0.3, 2, 0.6]}}]}}"#,
+                clouds(),
+                both(brushed)
+            ),
+        ),
         world(
             "a textured wall under a point",
             &["ground"],
@@ -380,6 +428,25 @@ pub fn continuous_worlds() -> Vec<SmallWorld> {
             ]
             .concat(),
             format!("{}, {panel}}}, {bulb}, {lamp}, {spot}", front(&painted)),
+        ),
+        world(
+            "lamps that move in smoke and fog",
+            [
+                "lamp.to_world.translate",
+                "beam.to_world.translate",
+                "beam.to_world.rotate",
+            ]
+            .map(String::from)
+            .to_vec(),
+            format!("{}, {lamp}, {spot}", clouds()),
+        ),
+        world(
+            "a wall and a panel that move around smoke and fog",
+            of(&["wall", "panel"]),
+            format!(
+                r#"{}, {panel}}}, "wall": {{"type": "rectangle", "bsdf": {rough}, "to_world": [{{"scale": 6}}, {{"translate": [0, 0, -1.5]}}]}}"#,
+                clouds()
+            ),
         ),
         world(
             "a painted wall that moves",

@@ -10,6 +10,9 @@
 #import transport/paths/path_state
 #import transport/paths/replay_cache
 #import transport/paths/tracking
+#ifdef DRIFTS
+#import transport/paths/trail
+#endif
 #ifdef DEFERS
 #import transport/paths/wave_path
 #endif
@@ -137,6 +140,12 @@ fn shadow(
     var far = drawn.distance;
     var open = drawn.distance * SHADOW;
     var through = Through(false, vec3f(1.0), vec3u(0u));
+#ifdef REPLAY
+#ifdef DRIFTS
+    var drift = drift_new();
+    var draws = sampler_aside(*sampler);
+#endif
+#endif
 #ifdef DEFERS
     // The ray is traced by later kernels of the wave, and its contribution waits for the result.
     wave_keep_ray(wave_at, WAVE_SHADOW_RAY, WaveRay(origin, drawn.direction, open));
@@ -182,12 +191,31 @@ fn shadow(
             let end = select(far, hit.t, hit.found);
             let come = select(vec3f(0.0), lit, zeros == vec3u(0u));
             through.transmittance *= ratio_track(inside, origin, drawn.direction, end, come, shading, sampler);
+#ifdef REPLAY
+#ifdef DRIFTS
+            if shading {
+                drift = drift_cross(drift, inside, origin, drawn.direction, end, hit.found, hit.normal, come, &draws);
+            }
+#endif
+#endif
         }
         if !hit.found {
+#ifdef REPLAY
+#ifdef DRIFTS
+            if shading {
+                trail.drifts[0] = drift;
+            }
+#endif
+#endif
             through.open = true;
             return through;
         }
         // Pass through the boundary.
+#ifdef REPLAY
+#ifdef DRIFTS
+        drift = drift_pass(drift, hit.t, hit.normal);
+#endif
+#endif
         medium = medium_beyond(hit, drawn.direction, medium);
         origin = leave(hit, drawn.direction);
         far -= hit.t;

@@ -1,7 +1,10 @@
 // The trail of a replay where shapes move: the last points of the path, and the derivatives by these. A scattering's factor
-// depends on three points, so that its derivatives are sent when the path has found the third.
+// depends on three points, so that its derivatives are sent when the path has found the third. Points in media stand still.
 
 #import transport/paths/adjoint
+#ifdef DRIFTS
+#import transport/paths/drift
+#endif
 #import transport/paths/path_state
 #import transport/rays/sampler
 #import transport/scene/beam
@@ -22,7 +25,7 @@
 // The last points of a path.
 struct Trail {
     sensor: u32,
-    // Whether the path has met a surface, and the last point on one.
+    // Whether the path has been scattered, and the last point at which it was.
     begun: bool,
     last: Anchor,
     // Width of that point's scattering lobe, and how far the path's hit since then slides along its ray.
@@ -33,6 +36,10 @@ struct Trail {
     open: array<bool, 2>,
     points: array<ThreePoints, 2>,
     d: array<vec3f, 2>,
+#ifdef DRIFTS
+    // What has been passed since.
+    drifts: array<Drift, 2>,
+#endif
 }
 
 var<private> trail: Trail;
@@ -81,19 +88,74 @@ fn leave_trail(at: Interaction, wo: vec3f, outgoing: vec3f, turn: u32, by_value:
     if trail.begun {
         here.glide = trail.met;
     }
-    let slopes = value_slopes(at, wo, by_value);
-    let none = ONWARDS_DIRECTION;
-    let points = ThreePoints(slopes, outgoing, here, trail.last, trail.begun, trail.sensor, here, none, 0u);
+    open_trail(value_slopes(at, wo, by_value), outgoing, here, turn, d);
+    if turn == 1u {
+        trail.width = width(at);
+    }
+}
+
+// Remembers a scattering at `here`, whose third point is not known yet.
+fn open_trail(slopes: ValueSlopes, outgoing: vec3f, here: Anchor, turn: u32, d: vec3f) {
+    var points: ThreePoints;
+    points.slopes = slopes;
+    points.outgoing = outgoing;
+    points.here = here;
+    points.before = trail.last;
+    points.follows = trail.begun;
+    points.sensor = trail.sensor;
+    points.after = here;
+    points.onwards = ONWARDS_DIRECTION;
     trail.points[turn] = points;
     trail.d[turn] = d;
     trail.open[turn] = true;
     if turn == 1u {
         trail.last = here;
         trail.begun = true;
-        trail.width = width(at);
         trail.met = HELD;
+#ifdef DRIFTS
+        trail.drifts[1] = drift_new();
+#endif
     }
 }
+
+#ifdef DRIFTS
+
+// The anchor of a point of a medium, which stands still; its frame is that of the world.
+fn still_anchor(p: vec3f) -> Anchor {
+    let up = vec3f(0.0, 0.0, 1.0);
+    let hit = Hit(0.0, 0u, 0u, surface_point_new(p, vec2f(0.0)), 0.0, up, up, true);
+    return Anchor(hit, vec3f(1.0, 0.0, 0.0), NONE, false, vec3f(0.0), HELD);
+}
+
+// Remembers a scattering at `p` in a medium, as leave_trail does; `slope` is the derivative of the logarithm of the phase
+// function by the cosine.
+fn leave_trail_in_medium(p: vec3f, incoming: vec3f, outgoing: vec3f, turn: u32, slope: f32, d: vec3f) {
+    var slopes = ValueSlopes(no_gradients(), vec2f(0.0));
+    let by_cosine = slope * (d.x + d.y + d.z);
+    slopes.by.wi = outgoing * -by_cosine;
+    slopes.by.wo = incoming * by_cosine;
+    var here = still_anchor(p);
+    here.ray = incoming;
+    open_trail(slopes, outgoing, here, turn, d);
+    if turn == 1u {
+        // No surface is large beside it, so that none slides.
+        trail.width = FAR;
+    }
+}
+
+// Passes through the path's present medium up to a surface of the normal `exit`, if it `leaves`, or to a point in the medium.
+fn drift_along(path: ptr<function, Path>, far: f32, leaves: bool, exit: vec3f, sampler: ptr<function, Sampler>) {
+    if !trail.open[1] || (*path).medium == NONE {
+        return;
+    }
+    var draws = sampler_aside(*sampler);
+    let medium = medium_record((*path).medium);
+    trail.drifts[1] = drift_cross(
+        trail.drifts[1], medium, (*path).origin, (*path).direction, far, leaves, exit, trail.d[1], &draws
+    );
+}
+
+#endif
 
 // Sets the third point of the scattering towards a light that was sampled from `origin`, after leave_trail.
 fn aim_trail(origin: vec3f, drawn: Drawn) {
@@ -109,29 +171,53 @@ fn aim_trail(origin: vec3f, drawn: Drawn) {
     }
 }
 
-// Completes the open scatterings and sends their derivatives: the path has met `hit`, or left the scene, or `ended`.
-fn follow_trail(hit: Hit, ended: bool) {
-    if trail.open[1] && hit.found && !ended {
+// Completes the open scatterings and sends their derivatives: the path has met `hit`, or a point of a medium (`inside`, at
+// hit.point), or left the scene, or `ended`.
+fn follow_trail(hit: Hit, inside: bool, ended: bool) {
+#ifdef DRIFTS
+    // A boundary without BSDF is passed straight on.
+    let passes = hit.found && !inside && surface_record(hit.surface).bsdf == NONE;
+#else
+    let passes = false;
+#endif
+    if trail.open[1] && hit.found && !inside && !passes && !ended {
         let motion = motion_record(motion_of(hit.surface));
         trail.met = glide(motion, trail.last.hit.point.p, trail.width, hit, trail.points[1].outgoing);
     }
     for (var turn = 0u; turn < 2u; turn++) {
         let open = trail.open[turn] && !(turn == 1u && ended);
+#ifdef DRIFTS
+        if turn == 1u && passes {
+            trail.drifts[1] = drift_pass(trail.drifts[1], hit.t, hit.normal);
+            continue;
+        }
+#endif
         trail.open[turn] = false;
         if !open || all(trail.d[turn] == vec3f(0.0)) {
             continue;
         }
-        // The logarithm of the cosine has no derivative at zero: the surfaces lie in one plane, and one ray joins them.
-        if turn == 1u && hit.found && dot(hit.normal, hit.point.p - trail.last.hit.point.p) == 0.0 {
-            continue;
-        }
         var points = trail.points[turn];
         if turn == 1u && hit.found {
-            points.after = anchor(hit, hit.normal);
-            points.after.ray = points.outgoing;
-            points.after.glide = trail.met;
-            points.onwards = ONWARDS_SURFACE;
+#ifdef DRIFTS
+            points.after = still_anchor(hit.point.p);
+            points.onwards = ONWARDS_MEDIUM;
+#endif
+            if !inside {
+                // The logarithm of the cosine has no derivative at zero: the surfaces lie in one plane, and one ray joins them.
+                if dot(hit.normal, hit.point.p - trail.last.hit.point.p) == 0.0 {
+                    continue;
+                }
+                points.after = anchor(hit, hit.normal);
+                points.after.ray = points.outgoing;
+                points.after.glide = trail.met;
+                points.onwards = ONWARDS_SURFACE;
+            }
         }
+#ifdef DRIFTS
+        let way = points.after.hit.point.p - points.here.hit.point.p;
+        let nearer = select(1.0 / sqrt(dot(way, way)), 0.0, points.onwards == ONWARDS_DIRECTION);
+        points.shifts = drift_shifts(trail.drifts[turn], points.outgoing, nearer);
+#endif
         three_points_adjoint(points, trail.d[turn]);
     }
 }

@@ -63,13 +63,20 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
             hit = describe(met, (*path).origin, (*path).direction, (*path).far);
         }
         // Sample a free flight through the medium.
-        if MEDIA && (*path).medium != NONE && !flown {
+#ifdef DRIFTS
+        var met: Flight;
+#endif
+        if MEDIA && (*path).medium != NONE && !flown && !ended {
 #ifdef REPLAY
             if mode == REPLAY && settings.gradient_kind == GRADIENT_DRT {
                 offer_tentative_collisions(path, hit.t);
             }
 #endif
             let flight = fly(path, hit.t, sampler);
+#ifdef DRIFTS
+            // The trail is followed at one place, since compilers write it out wherever it is called.
+            met = flight;
+#else
             if flight.collided {
                 if !collide(path, flight) {
                     return;
@@ -77,7 +84,8 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
                 vertex = vertex_in_medium(flight.p);
                 continue;
             }
-            if free {
+#endif
+            if free && !flight.collided {
                 flown = true;
                 continue;
             }
@@ -87,12 +95,33 @@ fn run(path: ptr<function, Path>, begin: Vertex, sampler: ptr<function, Sampler>
 #ifdef TRAILS
 #ifdef REPLAY
         if mode == REPLAY {
-            follow_trail(hit, ended);
+            var inside = false;
+            var reached = hit;
+#ifdef DRIFTS
+            inside = met.collided;
+            if inside {
+                reached = still_anchor(met.p).hit;
+                reached.t = distance((*path).origin, met.p);
+            }
+            if !ended {
+                drift_along(path, reached.t, hit.found && !inside, hit.normal, sampler);
+            }
+#endif
+            follow_trail(reached, inside, ended);
         }
 #endif
         if ended {
             return;
         }
+#ifdef DRIFTS
+        if met.collided {
+            if !collide(path, met) {
+                return;
+            }
+            vertex = vertex_in_medium(met.p);
+            continue;
+        }
+#endif
 #endif
         if !hit.found {
             escape(path);
@@ -278,6 +307,14 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
 #endif
             } else {
                 phase_adjoint(index, blend, (*vertex).p, dot(incoming, outgoing), lit.by_logarithm);
+#ifdef DRIFTS
+                let d_log = select(path_alive(path, adjoint.d_radiance * (*path).radiance), lit.by_value * value, turn == 0u);
+                let slope = phase_cosine_slope(index, blend, dot(incoming, outgoing));
+                leave_trail_in_medium((*vertex).p, incoming, outgoing, turn, slope, d_log);
+                if turn == 0u {
+                    aim_trail((*vertex).p, drawn);
+                }
+#endif
             }
         }
 #endif

@@ -7,6 +7,8 @@
 const WALK: u32 = 1u;
 // First block of the draws that only an adjoint makes.
 const ADJOINT: u32 = 1073741824u;
+// How far the blocks of draws beside a walk lie behind those of the walk.
+const ASIDE: u32 = 536870912u;
 
 const LN_2: f32 = 0.69314718;
 
@@ -24,6 +26,12 @@ fn sampler_new(counter: Counter) -> Sampler {
     }
     let next = Counter(counter.sensor, counter.pixel, counter.sample, counter.block + 1u);
     return Sampler(next, stratified_uniform(pass_key(), counter), 0u);
+}
+
+// A sequence for draws beside this one, which does not advance: a walk and its replay have the same at the same place.
+fn sampler_aside(sampler: Sampler) -> Sampler {
+    let counter = sampler.counter;
+    return sampler_new(Counter(counter.sensor, counter.pixel, counter.sample, counter.block + ASIDE));
 }
 
 // The next number, uniform in [0, 1).

@@ -148,7 +148,7 @@ struct Anchor {
     hit: Hit,
     // The derivative of the point by u.
     along: vec3f,
-    // The position of its motion among the records.
+    // The position of its motion among the records; NONE for a point that stands still.
     motion: u32,
     // Whether the camera sees it; the direction of the ray that it slides along, and how far.
     seen: bool,
@@ -158,6 +158,9 @@ struct Anchor {
 
 // Whether derivatives by the motion of a point are needed, or by the camera of this sensor if that sees the point.
 fn anchor_is_wanted(anchor: Anchor, sensor: u32) -> bool {
+    if anchor.motion == NONE {
+        return false;
+    }
     let camera = motion_record(launch.sensor_motions_at + MOTION_UNITS * sensor);
     return motion_is_wanted(motion_record(anchor.motion)) || anchor.seen && motion_is_wanted(camera);
 }
@@ -181,6 +184,9 @@ fn met_adjoint(anchor: Anchor, by_p: vec3f, all: f32) -> vec3f {
 // Sends the derivatives by the motion of a point, and by the camera of this sensor if that sees the point: from those by the
 // point, by the direction of the camera's ray, and by the quantities of the surface there.
 fn anchor_adjoint(anchor: Anchor, sensor: u32, by_p: vec3f, by_ray: vec3f, by: Changes) {
+    if anchor.motion == NONE {
+        return;
+    }
     var by_point = by_p;
     if anchor.glide.share > 0.0 {
         // The point slides along the ray: only motion along the surface's normal moves it, and the surface moves under it.

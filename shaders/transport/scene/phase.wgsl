@@ -89,6 +89,55 @@ fn phase_eval(index: u32, blend: vec4f, cosine: f32) -> f32 {
     return total;
 }
 
+#ifdef DRIFTS
+
+// The derivative of the logarithm of phase_eval by the cosine.
+fn phase_cosine_slope(index: u32, blend: vec4f, cosine: f32) -> f32 {
+    var total = 0.0;
+    var by_cosine = 0.0;
+    var factor = 1.0;
+    var next = index;
+    var weights = blend;
+    for (var i = 0u; i <= MAX_NESTING; i++) {
+        let record = phase_record(next);
+        var part = record;
+        var share = factor;
+        let blends = record.kind == PHASE_BLEND;
+        if blends {
+            part = phase_record(record.first);
+            share = factor * (1.0 - weights.x);
+        }
+        let of_part = share * simple_eval(part, cosine);
+        total += of_part;
+        by_cosine += of_part * simple_cosine_slope(part, cosine);
+        if !blends {
+            break;
+        }
+        factor *= weights.x;
+        weights = weights.yzwx;
+        next = record.first + 1u;
+    }
+    return by_cosine / total;
+}
+
+// The derivative of the logarithm of a simple phase function by the cosine.
+fn simple_cosine_slope(record: Phase, cosine: f32) -> f32 {
+    switch record.kind {
+        case PHASE_HG: {
+            let g = value(parameter_first(record.slot));
+            return 3.0 * g / (1.0 + g * g - 2.0 * cosine * g);
+        }
+        case PHASE_RAYLEIGH: {
+            return 2.0 * cosine / (1.0 + cosine * cosine);
+        }
+        default: {
+            return 0.0;
+        }
+    }
+}
+
+#endif
+
 fn simple_eval(record: Phase, cosine: f32) -> f32 {
     switch record.kind {
         case PHASE_HG: {

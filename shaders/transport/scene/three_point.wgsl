@@ -19,8 +19,10 @@
 const ONWARDS_DIRECTION: u32 = 0u;
 const ONWARDS_SURFACE: u32 = 1u;
 const ONWARDS_POINT: u32 = 2u;
+// A point of a medium, by volume.
+const ONWARDS_MEDIUM: u32 = 3u;
 
-// A scattering at a surface, with the points before and after it.
+// A scattering, with the points before and after it.
 struct ThreePoints {
     // The derivatives by way of the BSDF's value here.
     slopes: ValueSlopes,
@@ -35,6 +37,10 @@ struct ThreePoints {
     onwards: u32,
     // The index of the point-like light.
     light: u32,
+#ifdef DRIFTS
+    // The derivatives by the second and the third point, by way of the transmittance between them.
+    shifts: array<vec3f, 2>,
+#endif
 }
 
 // Derivatives of a BSDF's value by both local directions, and by the texture coordinates.
@@ -166,6 +172,11 @@ fn three_points_adjoint(points: ThreePoints, d: vec3f) {
         by_third.by_area = to_after * scale;
         by_after += area * scale - to_after * (3.0 * all * nearer.y * nearer.y);
     }
+#ifdef DRIFTS
+    if points.onwards == ONWARDS_MEDIUM {
+        by_after -= to_after * (2.0 * all * nearer.y * nearer.y);
+    }
+#endif
     // Send them to what moves the points.
     var by_p = vec3f(0.0);
     if points.onwards != ONWARDS_DIRECTION {
@@ -177,6 +188,10 @@ fn three_points_adjoint(points: ThreePoints, d: vec3f) {
     } else {
         by_ray = -by_before;
     }
+#ifdef DRIFTS
+    by_p += points.shifts[0];
+    by_after += points.shifts[1];
+#endif
     // A loop, so that compilers write its code out once.
     for (var part = 0u; part < 3u; part++) {
         var anchor = here;

@@ -47,9 +47,11 @@ impl Leaves {
     const DEEP: u32 = 16384;
     /// Checkerboards of textures.
     const SQUARES: u32 = 32768;
+    /// How the transmittance of media changes by these motions.
+    const DRIFTS: u32 = 65536;
 
     /// Their names as symbols of the preprocessor, in the order of their bits.
-    const NAMES: [&'static str; 16] = [
+    const NAMES: [&'static str; 17] = [
         "CONDUCTORS",
         "DIELECTRICS",
         "PLASTICS",
@@ -66,6 +68,7 @@ impl Leaves {
         "TRAILS",
         "DEEP",
         "SQUARES",
+        "DRIFTS",
     ];
     /// All of them.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
@@ -77,6 +80,7 @@ impl Leaves {
             Self::CHAINS => Self(0).with_chains(),
             Self::MOTIONS => Self(0).with_motions(),
             Self::TRAILS => Self(0).with_trails(),
+            Self::DRIFTS => Self(0).with_drifts(),
             Self::STRAIGHT => Self(Self::STRAIGHT | Self::DISCRETE),
             one => Self(one),
         })
@@ -139,6 +143,11 @@ impl Leaves {
         Self(self.0 | Self::MOTIONS | Self::TRAILS)
     }
 
+    /// With what moving shapes and lights beside media needs.
+    fn with_drifts(self) -> Self {
+        Self(self.0 | Self::DRIFTS).with_trails()
+    }
+
     /// With a hierarchy of so many levels.
     fn with_levels(self, levels: usize) -> Self {
         Self(self.0 | if levels > FEW_LEVELS { Self::DEEP } else { 0 })
@@ -161,6 +170,7 @@ impl Leaves {
             | Self::TANGENTS
             | Self::MOTIONS
             | Self::TRAILS
+            | Self::DRIFTS
             | Self::DEEP
             | Self::SQUARES;
         let models = self.0 & !others != 0;
@@ -208,7 +218,8 @@ impl Contents {
                 (true, true) => leaves.with_chains(),
                 (true, false) => leaves.with_motions(),
                 (false, true) => leaves,
-                (false, false) => leaves.with_trails(),
+                (false, false) if paths.media.is_empty() => leaves.with_trails(),
+                (false, false) => leaves.with_drifts(),
             },
             bvh: has_hierarchy(paths),
             shapes_in_tree,

@@ -45,6 +45,7 @@ pub const MODULES: &[(&str, &str)] = embed![
     "transport/paths/adjoint",
     "transport/paths/aov",
     "transport/paths/chain",
+    "transport/paths/drift",
     "transport/lookup/background",
     "transport/rays/camera",
     "transport/paths/replay_cache",

@@ -39,6 +39,19 @@ impl Stencil {
         &self.weights
     }
 
+    /// The sum of stencils of the same texels, each times a factor.
+    #[inline]
+    pub fn sum<const COUNT: usize>(stencils: &[Self; COUNT], factors: [f32; COUNT]) -> Self {
+        let mut sum = stencils[0];
+        for k in 0..8 {
+            sum.weights[k] = 0.0;
+            for i in 0..COUNT {
+                sum.weights[k] += stencils[i].weights[k] * factors[i];
+            }
+        }
+        sum
+    }
+
     /// This stencil repeated in every lane.
     #[inline(always)]
     pub fn spread<const LANES: usize>(&self) -> Stencils<LANES> {
@@ -260,6 +273,32 @@ pub fn grid_stencil_wrapped(size: [u32; 4], mode: u32, p: [f32; 3]) -> Stencil {
         stencil.weights[k] = (weights[2][l] * weights[1][j]) * weights[0][i];
     }
     stencil
+}
+
+/// The derivatives of a lookup with [`grid_stencil_wrapped`] by the point: for each axis a stencil whose weights sum to zero.
+#[inline]
+pub fn grid_slopes(size: [u32; 4], mode: u32, p: [f32; 3]) -> [Stencil; 3] {
+    let stencil = grid_stencil_wrapped(size, mode, p);
+    let fractions = [0, 1, 2].each(|axis: usize| {
+        let x = p[axis] * size[axis] as f32 - 0.5;
+        x - x.floor()
+    });
+    [0, 1, 2].each(|by: usize| {
+        let mut slope = stencil;
+        for k in 0..8 {
+            slope.weights[k] = 1.0;
+            for axis in 0..3 {
+                let is_upper = k >> axis & 1 == 1;
+                slope.weights[k] *= match (axis == by, is_upper) {
+                    (true, true) => size[axis] as f32,
+                    (true, false) => -(size[axis] as f32),
+                    (false, true) => fractions[axis],
+                    (false, false) => 1.0 - fractions[axis],
+                };
+            }
+        }
+        slope
+    })
 }
 
 /// The stencil of the texel that contains a point (nearest-neighbour lookup).

@@ -1,6 +1,7 @@
 //! Lookups in volumes with a placement in the world: trilinear or nearest, with Mitsuba's wrap modes.
 
-use super::grid::{Stencil, grid_eval_balanced, grid_stencil, grid_stencil_wrapped, nearest_stencil};
+use super::grid::{Stencil, grid_eval_balanced, grid_slopes, grid_stencil, grid_stencil_wrapped, nearest_stencil};
+use crate::each::EachEntry;
 use crate::resident::layout::{VolumeRecord, lookup, wrap};
 use crate::transport::number::Number;
 use crate::transport::rays::camera::transform_point;
@@ -13,6 +14,18 @@ pub fn volume_stencil(volume: &VolumeRecord, p: [f32; 3]) -> Stencil {
     } else {
         other_stencil(volume, p)
     }
+}
+
+/// The derivatives of a trilinear lookup at the world-space point `p` by its coordinates: a stencil for each; None for a
+/// constant. Those of a nearest lookup, which jumps, are zero.
+#[inline]
+pub fn volume_slopes(volume: &VolumeRecord, p: [f32; 3]) -> Option<[Stencil; 3]> {
+    if volume.filter != lookup::TRILINEAR {
+        return None;
+    }
+    let to_unit = &volume.world_to_unit;
+    let slopes = grid_slopes(volume.size, volume.wrap, transform_point(to_unit, p));
+    Some([0, 1, 2].each(|axis: usize| Stencil::sum(&slopes, [0, 1, 2].each(|a: usize| to_unit[a][axis]))))
 }
 
 /// Whether lookups are trilinear and clamped, the common case.
@@ -87,12 +100,55 @@ pub fn volume_adjoint<N: Number>(volume: &VolumeRecord, at: &Stencil, d: [N; 3],
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resident::layout::wrap::{CLAMP, MIRROR, REPEAT};
     use bytemuck::Zeroable;
+
+    /// Slopes are differences of lookups, which are linear along each axis within a cell.
+    #[test]
+    fn slopes_are_those_of_neighbouring_lookups() {
+        let mut record = VolumeRecord::zeroed();
+        record.world_to_unit = [[0.5, 0.1, 0.0, 0.4], [0.0, 0.4, 0.0, 0.5], [0.0, 0.2, 0.6, 0.5]];
+        record.filter = lookup::TRILINEAR;
+        record.size = [3, 4, 2, 3];
+        let data: Vec<f64> = (0..72).map(|i| f64::from(i * 7 % 11) - 3.0).collect();
+        let mut compared = 0;
+        for wrap in [CLAMP, REPEAT, MIRROR] {
+            record.wrap = wrap;
+            for i in 0..50u32 {
+                let p = [7, 11, 13].map(|n| (i * n % 50) as f32 * 0.05 - 1.2);
+                let slopes = volume_slopes(&record, p).expect("a trilinear lookup");
+                for axis in 0..3 {
+                    let beside = |step: f32| {
+                        let mut p = p;
+                        p[axis] += step;
+                        let at = volume_stencil(&record, p);
+                        (*at.texels(), volume_eval(&record, &data, &at))
+                    };
+                    let [(before, low), (after, high)] = [-1e-3, 1e-3].map(beside);
+                    if before != after {
+                        continue;
+                    }
+                    compared += 1;
+                    let slope = volume_eval(&record, &data, &slopes[axis]);
+                    for c in 0..3 {
+                        let difference = (high[c] - low[c]) / 2e-3;
+                        assert!(
+                            (slope[c] - difference).abs() < 0.02,
+                            "{wrap} {axis}: {} != {difference}",
+                            slope[c]
+                        );
+                    }
+                }
+            }
+        }
+        assert!(compared > 300, "{compared} slopes compared");
+        record.filter = lookup::NEAREST;
+        assert!(volume_slopes(&record, [0.0; 3]).is_none());
+    }
 
     /// <eval(a), d> = <a, adjoint(d)>, for every filter, wrap mode and number of channels.
     #[test]
     fn scatter_is_the_adjoint_of_eval() {
-        use crate::resident::layout::wrap::{CLAMP, MIRROR, REPEAT};
         let mut record = VolumeRecord::zeroed();
         record.world_to_unit = [[0.5, 0.1, 0.0, 0.4], [0.0, 0.4, 0.0, 0.5], [0.0, 0.2, 0.6, 0.5]];
         for (filter, wrap, channels) in [

@@ -203,8 +203,11 @@ fn shadow_transmittance<N: Number, F: Fields<N>>(
         medium,
         p,
         drawn,
-        |medium, origin, far| {
-            transmittance = ratio_track(scene, fields, medium, origin, direction, far, sampler, transmittance);
+        |part| {
+            if let Some(medium) = part.medium {
+                let Part { origin, far, .. } = part;
+                transmittance = ratio_track(scene, fields, medium, origin, direction, far, sampler, transmittance);
+            }
         },
         |hit| pass_mask(scene, fields, hit, direction, &mut through),
     );
@@ -252,23 +255,41 @@ pub(super) fn drawn_radiance<N: Number, F: Fields<N>>(
     light_value(scene, fields, record, &drawn.point)
 }
 
-/// Follows a shadow ray and calls `pass(medium, origin, length)` for each part that lies in a medium, and `mask` for each
-/// surface with a BSDF, which says whether light gets through. False if it does not.
+/// A part of a shadow ray between two surfaces.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'a> {
+    /// The medium that it lies in, if any.
+    pub medium: Option<&'a MediumRecord>,
+    pub origin: [f32; 3],
+    /// How long it is.
+    pub far: f32,
+    /// The surface that it ends at; None at the light.
+    pub exit: Option<&'a Hit>,
+}
+
+/// Follows a shadow ray and calls `pass` for each part between surfaces, and `mask` for each surface with a BSDF, which says
+/// whether light gets through. False if it does not.
 #[inline]
-fn shadow(
+pub(super) fn shadow(
     scene: &SceneView,
     medium: u32,
     p: [f32; 3],
     drawn: &Drawn,
-    mut pass: impl FnMut(&MediumRecord, [f32; 3], f32),
+    mut pass: impl FnMut(Part),
     mut mask: impl FnMut(&Hit) -> bool,
 ) -> bool {
     let (mut medium, mut origin) = (medium, p);
     let (mut far, mut open) = (drawn.distance, drawn.distance * SHADOW);
     if scene.is_opaque {
         let is_open = !is_blocked(scene, origin, drawn.direction, open);
-        if is_open && medium != NONE {
-            pass(&scene.media[medium as usize], origin, far);
+        if is_open {
+            let medium = scene.media.get(medium as usize);
+            pass(Part {
+                medium,
+                origin,
+                far,
+                exit: None,
+            });
         }
         return is_open;
     }
@@ -285,10 +306,13 @@ fn shadow(
         {
             return false;
         }
-        // Visit the medium before it.
-        if medium != NONE {
-            pass(&scene.media[medium as usize], origin, end);
-        }
+        // Visit what lies before it.
+        pass(Part {
+            medium: scene.media.get(medium as usize),
+            origin,
+            far: end,
+            exit: hit.as_ref(),
+        });
         let Some(hit) = hit else {
             return true;
         };
@@ -318,7 +342,9 @@ fn backpropagate_shadow_ray<N: Number, F: Fields<N>, S: Sink<N>, I>(
         return;
     }
     let differential = scene.settings.gradient != gradient::FREE_FLIGHT;
-    let pass = |medium: &MediumRecord, origin: [f32; 3], far: f32| {
+    let pass = |part: Part| {
+        let Part { origin, far, .. } = part;
+        let Some(medium) = part.medium else { return };
         if differential {
             if let Some((start, end)) = clip(medium, origin, drawn.direction, 0.0, far) {
                 let origin = along(origin, drawn.direction, start);
@@ -380,7 +406,7 @@ mod tests {
                 medium,
                 [0.0, 0.0, begin],
                 &drawn,
-                |_, _, far| length += far,
+                |part| length += part.medium.map_or(0.0, |_| part.far),
                 |_| false,
             );
             assert!(

@@ -6,6 +6,7 @@ use std::ops::Deref;
 
 use super::path_state::{PathState, vanishes};
 use super::radiative::Incident;
+use super::trail::Way;
 use super::vertex::Vertex;
 use super::volpath::{Met, Walk};
 use crate::each::EachEntry;
@@ -20,6 +21,7 @@ use crate::transport::scene::interaction::Interaction;
 use crate::transport::scene::light::{Drawn, light_sample};
 use crate::transport::scene::records::{Fields, Sink};
 use crate::transport::scene::shape::Hit;
+use crate::transport::scene::three_point::Scatterer;
 
 /// A light that was drawn at a surface, and the BSDF's value and pdf for its direction.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +106,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
                 REPLAY => by_weight(&self.path, weight, before) * self.adjoint.d_radiance * alive * weight,
                 _ => Rgb::zero(),
             };
-            self.leave_trail(at, &drawn, d);
+            self.leave_trail(&Scatterer::Surface(*at), drawn.direction, d);
         }
         if self.path.is_dark::<MODE>() {
             return false;
@@ -195,14 +197,20 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let Some(Lighting { drawn, mut value, pdf }) = self.draw_light::<MODE>(bsdf, origin) else {
             return slope;
         };
+        let p = at.leave(drawn.direction);
+        let medium = at.medium_in(scene, drawn.direction, self.path.medium);
+        let way = Way {
+            drawn_from: origin,
+            origin: p,
+            medium,
+            draws: self.sampler,
+        };
         if F::TWO_SIDED && MODE != REPLAY && scene.moves() {
-            value *= self.lit_ratio(at, origin, &drawn);
+            value *= self.lit_ratio(&Scatterer::Surface(*at), &drawn, &way);
         }
         if MODE == PRIMAL && (0..3).all(|c| vanishes(value[c])) {
             return slope;
         }
-        let p = at.leave(drawn.direction);
-        let medium = at.medium_in(scene, drawn.direction, self.path.medium);
         let d = self.sample_light::<MODE>(p, medium, &drawn, value, pdf).by_value;
         if MODE == REPLAY && !self.adjoint.incident.is_unit() && bsdf_is_wanted(scene, at, &self.adjoint.sink) {
             let wo = at.to_local(drawn.direction);
@@ -216,7 +224,7 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
             self.chain_to_plane(at, at.to_local(drawn.direction), d);
         }
         if MODE == REPLAY && scene.moves() {
-            self.send_lit(at, origin, &drawn, d * value);
+            self.send_lit(&Scatterer::Surface(*at), &drawn, &way, d * value);
         }
         slope
     }

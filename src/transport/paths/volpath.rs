@@ -13,7 +13,7 @@ use super::radiative::{Incident, Replayed};
 use super::replay_cache::ReplayCache;
 use super::reservoir::send_reservoir;
 use super::tracking::{Extinction, Flight};
-use super::trail::Trail;
+use super::trail::{Found, Trail, Way, distance};
 use super::vertex::{self, Vertex};
 use crate::resident::layout::{NONE, background, gradient, medium as medium_flag, surfaces_only};
 use crate::transport::lookup::volume::{volume_eval, volume_stencil};
@@ -30,6 +30,7 @@ use crate::transport::scene::phase::phase_adjoint;
 use crate::transport::scene::records::{Fields, NoSink, SceneView, Sink};
 use crate::transport::scene::shape::{Hit, Nearest, describe, leave, nearest};
 use crate::transport::scene::sky::{sky_adjoint, sky_value};
+use crate::transport::scene::three_point::Scatterer;
 
 /// A walk: the scene and its parameters, the state of the path, its random numbers, and the state of the adjoint.
 #[derive(Debug)]
@@ -133,7 +134,12 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     /// Collides at the end of the segment's flight, or meets the surface behind it or the background.
     #[inline(always)]
     pub(super) fn arrive<const MODE: u8>(&mut self, segment: &Segment, flight: &Flight<N>) -> Met {
+        let drifts = (MODE == REPLAY || F::TWO_SIDED) && self.scene.moves();
         if let Flight::Collided { p, sigma } = flight {
+            if drifts {
+                self.drift_along(distance(self.path.origin, *p), None);
+                self.follow_trail::<MODE>(Found::Medium(*p));
+            }
             return match self.collide::<MODE>(*p, sigma) {
                 Some(vertex) => Met::Scatterer(vertex),
                 None => Met::End,
@@ -148,9 +154,15 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
         match hit {
             Some(hit) => {
                 let hit = self.describe::<MODE>(&hit);
+                if drifts {
+                    self.drift_along(hit.t, Some(hit.normal));
+                }
                 self.hit_surface::<MODE>(&hit)
             }
             None => {
+                if drifts {
+                    self.drift_along(f32::INFINITY, None);
+                }
                 self.escape::<MODE>();
                 Met::End
             }
@@ -183,7 +195,7 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     #[inline]
     pub(super) fn escape<const MODE: u8>(&mut self) {
         if self.scene.moves() {
-            self.follow_trail::<MODE>(None);
+            self.follow_trail::<MODE>(Found::Nothing);
         }
         let (scene, path) = (self.scene, &mut self.path);
         path.straight = path.is_straight(scene);
@@ -247,12 +259,14 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
     /// Handles a surface: adds its emission, then passes through it, makes it the next vertex, or ends the path.
     #[inline]
     pub(super) fn hit_surface<const MODE: u8>(&mut self, hit: &Hit) -> Met {
+        let record = &self.scene.surfaces[hit.surface as usize];
         let moves = self.scene.moves();
-        if moves {
-            self.follow_trail::<MODE>(Some(hit));
+        match (moves, record.bsdf) {
+            (true, NONE) => self.pass_boundary(hit),
+            (true, _) => self.follow_trail::<MODE>(Found::Surface(hit)),
+            (false, _) => {}
         }
         let (scene, path) = (self.scene, &mut self.path);
-        let record = &scene.surfaces[hit.surface as usize];
         let hidden = record.light != NONE && path.depth == 0 && scene.settings.hide_emitters == 1;
         let against = dot(path.direction, hit.normal) < 0.0;
         if record.light != NONE && against && !hidden {
@@ -298,16 +312,30 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
             return false;
         }
         let (incoming, medium) = (self.path.direction, self.path.medium);
+        let at = Scatterer::Medium { p, incoming, phase };
         // Next-event estimation. Unit radiance over all directions already includes that of the lights.
         if scene.settings.lights > 0
             && !scene.media[medium as usize].has(medium_flag::SEALED)
             && let Some(drawn) = light_sample(scene, p, &mut self.sampler)
         {
             let outgoing = drawn.direction;
-            let (value, pdf) = vertex::eval(scene, fields, phase, p, incoming, outgoing);
-            let lit = self.sample_light::<MODE>(p, medium, &drawn, value, pdf).by_logarithm;
+            let (mut value, pdf) = vertex::eval(scene, fields, phase, p, incoming, outgoing);
+            let way = Way {
+                drawn_from: p,
+                origin: p,
+                medium,
+                draws: self.sampler,
+            };
+            if F::TWO_SIDED && MODE != REPLAY && scene.moves() {
+                value *= self.lit_ratio(&at, &drawn, &way);
+            }
+            let lit = self.sample_light::<MODE>(p, medium, &drawn, value, pdf);
             if MODE == REPLAY && !self.adjoint.incident.is_unit() {
-                phase_adjoint(scene, fields, phase, p, incoming, outgoing, lit, &mut self.adjoint.sink);
+                let d = lit.by_logarithm;
+                phase_adjoint(scene, fields, phase, p, incoming, outgoing, d, &mut self.adjoint.sink);
+                if scene.moves() {
+                    self.send_lit(&at, &drawn, &way, lit.by_value * value);
+                }
             }
         }
         // Sample the new direction.
@@ -324,6 +352,13 @@ impl<'a, N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'a, N, F, S, 
                 .sum();
             let outgoing = drawn.direction;
             phase_adjoint(scene, fields, phase, p, incoming, outgoing, d, &mut self.adjoint.sink);
+        }
+        if scene.moves() && (MODE == REPLAY || F::TWO_SIDED) {
+            let d = match MODE {
+                REPLAY => self.path.alive(self.adjoint.d_radiance * self.path.gathered.radiance),
+                _ => Rgb::zero(),
+            };
+            self.leave_trail(&at, drawn.direction, d);
         }
         // Russian roulette.
         self.path.roulette::<F>(scene, &mut self.sampler)

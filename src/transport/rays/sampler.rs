@@ -8,6 +8,8 @@ use crate::each::EachEntry;
 pub const WALK: u32 = 1;
 /// First block of the draws that only an adjoint makes.
 pub const ADJOINT: u32 = 1 << 30;
+/// How far the blocks of draws beside a walk lie behind those of the walk.
+const ASIDE: u32 = 1 << 29;
 
 /// The random numbers of a sample of a pixel in a pass.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +81,13 @@ impl Sampler {
     pub fn drawn_since(&self, start: &Self) -> u32 {
         let blocks = self.counter.block.wrapping_sub(start.counter.block);
         4 * blocks + self.used - 4
+    }
+
+    /// A sequence for draws beside this one, which does not advance: a walk and its replay have the same at the same place.
+    #[inline]
+    pub fn aside(&self) -> Self {
+        let block = self.counter.block.wrapping_add(ASIDE);
+        Self::new(self.key, Counter { block, ..self.counter })
     }
 
     /// The next number, uniform in [0, 1).

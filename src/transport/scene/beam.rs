@@ -49,13 +49,16 @@ pub fn axes(record: &LightRecord) -> Axes<f32> {
 }
 
 impl Beam {
+    /// The same in all directions.
+    pub const EVEN: Self = Self {
+        share: 1.0,
+        slopes: [0.0; 3],
+        picture: None,
+    };
+
     /// The beam of a point, a spot or a projector that goes in the direction `from`.
     pub fn new(record: &LightRecord, from: [f32; 3]) -> Self {
-        let mut beam = Self {
-            share: 1.0,
-            slopes: [0.0; 3],
-            picture: None,
-        };
+        let mut beam = Self::EVEN;
         if record.kind == light::POINT {
             return beam;
         }

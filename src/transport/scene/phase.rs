@@ -126,6 +126,54 @@ fn simple_eval<'a, N: Number + 'a>(look: impl Fn(u32) -> &'a [N], record: &Phase
     }
 }
 
+/// The derivative of the logarithm of [`phase_eval`] by the cosine between the directions.
+#[inline(never)]
+pub fn phase_cosine_slope<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    index: u32,
+    p: [f32; 3],
+    cosine: f32,
+) -> N {
+    let look = |slot| fields.integrand(slot);
+    let (mut value, mut by_cosine) = (N::lift(0.0), N::lift(0.0));
+    let (mut factor, mut index) = (N::lift(1.0), index);
+    for _ in 0..=MAX_NESTING {
+        let record = &scene.phases[index as usize];
+        let (part, share, rest) = match record.kind {
+            phase::BLEND => {
+                let weight = blend_weight(scene, look, record, p);
+                (
+                    &scene.phases[record.first as usize],
+                    factor * (N::lift(1.0) - weight),
+                    Some(weight),
+                )
+            }
+            _ => (record, factor, None),
+        };
+        let of_part = share * simple_eval(look, part, cosine);
+        value += of_part;
+        by_cosine += of_part * simple_cosine_slope(look, part, cosine);
+        let Some(weight) = rest else { break };
+        factor *= weight;
+        index = record.first + 1;
+    }
+    by_cosine / value
+}
+
+/// The derivative of the logarithm of a simple phase function by the cosine.
+#[inline]
+fn simple_cosine_slope<'a, N: Number + 'a>(look: impl Fn(u32) -> &'a [N], record: &PhaseRecord, cosine: f32) -> N {
+    match record.kind {
+        phase::HG => {
+            let g = look(record.slot)[0];
+            N::lift(3.0) * g / (N::lift(1.0) + g * g - N::lift(2.0 * cosine) * g)
+        }
+        phase::RAYLEIGH => N::lift(2.0 * cosine / (1.0 + cosine * cosine)),
+        _ => N::lift(0.0),
+    }
+}
+
 /// Samples a direction with the pdf [`phase_pdf`].
 #[inline]
 pub fn phase_sample<N: Number, F: Fields<N>>(
@@ -229,5 +277,73 @@ fn slope<N: Number, F: Fields<N>, S: Sink<N>>(fields: &F, record: &PhaseRecord, 
             [d * hg_eval(g, cosine) * hg_log_slope(g, cosine), zero, zero],
             1,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::resident::Resident;
+    use crate::transport::scene::tables::Tables;
+
+    /// The values of the parameters on both sides.
+    struct Both(Vec<Vec<f32>>, Vec<Vec<f64>>);
+
+    impl Fields<f64> for Both {
+        const TWO_SIDED: bool = true;
+        const TRACKED: bool = false;
+        fn integrand(&self, slot: u32) -> &[f64] {
+            &self.1[slot as usize]
+        }
+        fn sampling(&self, slot: u32) -> &[f32] {
+            &self.0[slot as usize]
+        }
+    }
+
+    /// Slopes by the cosine are differences of the logarithm, of each phase function and of nested blends.
+    #[test]
+    fn slopes_by_the_cosine_are_differences() {
+        const STEP: f32 = 1.0 / 1024.0;
+        let inner =
+            r#"{"type": "blendphase", "weight": 0.6, "a": {"type": "hg", "g": -0.3}, "b": {"type": "hg", "g": 0.7}}"#;
+        let blend = format!(r#"{{"type": "blendphase", "weight": 0.7, "a": {{"type": "rayleigh"}}, "b": {inner}}}"#);
+        for phase in [
+            r#"{"type": "isotropic"}"#,
+            r#"{"type": "rayleigh"}"#,
+            r#"{"type": "hg", "g": 0.5}"#,
+            &blend,
+        ] {
+            let text = format!(
+                r#"{{"integrator": {{"type": "volpath"}}, "lamp": {{"type": "point"}},
+                    "box": {{"type": "cube", "bsdf": {{"type": "null"}}, "interior": {{"type": "homogeneous", "phase": {phase}}}}}}}"#
+            );
+            let scene =
+                crate::scene::parse(&text, Path::new("phase.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+            let (resident, params) = Resident::new(&scene).expect("it is sound");
+            let tables = Tables::default();
+            let world = SceneView::new(&resident.scene, resident.transport.paths(), &tables);
+            let values: Vec<Vec<f32>> = params.parameters.iter().map(|p| p.values.clone()).collect();
+            let wide = values
+                .iter()
+                .map(|of| of.iter().map(|x| f64::from(*x)).collect())
+                .collect();
+            let fields = Both(values, wide);
+            let index = world.media[0].phase;
+            for i in -15..=15i16 {
+                let cosine = f32::from(i) / 16.0;
+                let ln = |cosine: f32| {
+                    let sine = (1.0 - f64::from(cosine) * f64::from(cosine)).sqrt() as f32;
+                    phase_eval(&world, &fields, index, [0.0; 3], [1.0, 0.0, 0.0], [cosine, sine, 0.0]).ln()
+                };
+                let difference = (ln(cosine + STEP) - ln(cosine - STEP)) / f64::from(2.0 * STEP);
+                let slope = phase_cosine_slope(&world, &fields, index, [0.0; 3], cosine);
+                assert!(
+                    (slope - difference).abs() < 1e-4 * (1.0 + slope.abs()),
+                    "{phase} {cosine}: {slope} != {difference}"
+                );
+            }
+        }
     }
 }

@@ -11,12 +11,14 @@ use super::motion::{
     Anchor, ByMoved, Moved, direction, direction_adjoint, is_wanted, met, met_adjoint, minus, moved, moved_adjoint,
     moved_ray, moved_ray_adjoint, plus, scaled,
 };
+use super::phase::phase_cosine_slope;
 use super::records::{Fields, SceneView, Sink};
 use super::texture::{bitmap_slopes, picture_slopes, texture_eval, texture_value};
 use crate::each::EachEntry;
 use crate::resident::layout::{FactorRecord, LEAF_TEXTURES, LeafRecord, leaf};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
+use crate::transport::rays::sampler::dot;
 
 /// The third point: where a path goes to from a surface.
 #[derive(Debug, Clone, Copy)]
@@ -25,20 +27,87 @@ pub enum Onwards {
     Direction([f32; 3]),
     /// A point of a surface, with density by area: sampled there, or hit by a ray.
     Surface(Anchor),
-    /// The place of a light without extent, whose tangent and normal are the axes of its beam.
+    /// The place of a light without extent, whose tangent and normal are the axes of its beam; or a point of a medium, with
+    /// [`Beam::EVEN`].
     Point(Anchor, Beam),
 }
 
-/// A path's scattering at a surface: the points before, at and after it.
+/// What scatters light at the second point.
 #[derive(Debug, Clone, Copy)]
-pub struct ThreePoints<'a> {
-    pub at: &'a Interaction,
+#[allow(clippy::large_enum_variant, reason = "one at a time, on the stack of the walk")]
+pub enum Scatterer {
+    Surface(Interaction),
+    /// A point of a medium, where light comes from the direction `incoming`; the index of its phase function.
+    Medium {
+        p: [f32; 3],
+        incoming: [f32; 3],
+        phase: u32,
+    },
+}
+
+impl Scatterer {
+    /// The direction in which light's path has come.
+    #[inline]
+    fn incoming(&self) -> [f32; 3] {
+        match self {
+            Self::Surface(at) => at.incoming,
+            Self::Medium { incoming, .. } => *incoming,
+        }
+    }
+
+    /// The local direction that it has come from. Local directions in a medium are those of the world.
+    #[inline]
+    fn wi(&self) -> [f32; 3] {
+        match self {
+            Self::Surface(at) => at.wi,
+            Self::Medium { incoming, .. } => incoming.each(|x| -x),
+        }
+    }
+
+    /// `direction` as a local direction.
+    #[inline]
+    pub fn to_local(&self, direction: [f32; 3]) -> [f32; 3] {
+        match self {
+            Self::Surface(at) => at.to_local(direction),
+            Self::Medium { .. } => direction,
+        }
+    }
+}
+
+/// For each channel the derivatives of the logarithm of the transmittance to the third point, by the second and by the third.
+#[derive(Debug, Clone, Copy)]
+pub struct Shifts<N>(pub [[[N; 3]; 2]; 3]);
+
+impl<N: Number> Shifts<N> {
+    /// What the transmittance is multiplied by as both points are displaced, to first order.
+    #[inline]
+    fn factor(&self, displaced: [[N; 3]; 2]) -> Rgb<N> {
+        let Self(by) = self;
+        Rgb([0, 1, 2].each(|c: usize| N::lift(1.0) + inner(by[c][0], displaced[0]) + inner(by[c][1], displaced[1])))
+    }
+
+    /// The derivatives by both points, from `d` by the logarithm of the transmittance.
+    #[inline]
+    fn adjoint(&self, d: Rgb<N>) -> [[N; 3]; 2] {
+        let Self(by) = self;
+        let of = |c: usize| by[c].each(|by| scaled(by, d[c]));
+        let [red, green, blue] = [of(0), of(1), of(2)];
+        [0, 1].each(|k: usize| plus(plus(red[k], green[k]), blue[k]))
+    }
+}
+
+/// A path's scattering: the points before, at and after it.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreePoints<'a, N> {
+    pub at: &'a Scatterer,
     /// The local direction that it goes on in.
     pub wo: [f32; 3],
     pub here: Anchor,
     /// Where it comes from; None for the camera.
     pub before: Option<Anchor>,
     pub after: Onwards,
+    /// How the transmittance to the third point changes; None without media.
+    pub through: Option<Shifts<N>>,
 }
 
 /// How the three points have moved, and the tangent and the area at the third.
@@ -83,10 +152,10 @@ impl<N: Number> Sight<N> {
     }
 }
 
-impl ThreePoints<'_> {
+impl<N: Number> ThreePoints<'_, N> {
     /// The places for the integrand's values of the parameters, and for the values that the records were made from.
     #[inline]
-    fn places<N: Number, F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> [Places<N>; 2] {
+    fn places<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> [Places<N>; 2] {
         let none = [N::lift(0.0); 3];
         let here = moved(scene, fields, &self.here);
         let before = self.before.as_ref().map(|anchor| moved(scene, fields, anchor));
@@ -112,10 +181,10 @@ impl ThreePoints<'_> {
 
     /// The vectors to both neighbours and the local frame, for these places.
     #[inline]
-    fn sight<N: Number>(&self, places: &Places<N>) -> Sight<N> {
+    fn sight(&self, places: &Places<N>) -> Sight<N> {
         let x = plus(lift(self.here.hit.point.p), places.here.p);
         let to_before = match &self.before {
-            None => minus(lift(self.at.incoming.each(|d| -d)), places.turned),
+            None => minus(lift(self.at.incoming().each(|d| -d)), places.turned),
             Some(anchor) => minus(plus(lift(anchor.hit.point.p), places.before), x),
         };
         let to_after = match &self.after {
@@ -141,7 +210,7 @@ impl ThreePoints<'_> {
     /// The factor |a · v| / |v|³ of (50), which turns density by solid angle into density by the third point's area and
     /// includes the growth of areas; 1 / |v|² for a light without extent, 1 for a fixed direction.
     #[inline]
-    fn density<N: Number>(&self, places: &Places<N>, sight: &Sight<N>) -> N {
+    fn density(&self, places: &Places<N>, sight: &Sight<N>) -> N {
         let to = sight.to[1];
         let square = inner(to, to);
         match self.after {
@@ -154,34 +223,40 @@ impl ThreePoints<'_> {
     /// The ratio of the factor of (50) for the moved points to that for the points of the records; exactly one where
     /// nothing has moved.
     #[inline(never)]
-    pub fn ratio<N: Number, F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> Rgb<N> {
+    pub fn ratio<F: Fields<N>>(&self, scene: &SceneView, fields: &F) -> Rgb<N> {
         let look = |slot| fields.integrand(slot);
         let places: [Places<N>; 2] = self.places(scene, fields);
         let sights = places.each(|places| self.sight(&places));
         let [now, then] = sights.each(|sight| sight.local());
         // Local directions are those of the walk plus their changes by the motion.
-        let fixed = [lift(self.at.wi), lift(self.wo)];
+        let fixed = [lift(self.at.wi()), lift(self.wo)];
         let seen = [0, 1].each(|k| plus(fixed[k], minus(now[k], then[k])));
-        let value = |uv: [N; 2], [wi, wo]: [[N; 3]; 2]| {
-            let texture = |texture: u32| {
-                let mut value = texture_value(scene, look, texture, &self.at.hit.point);
-                for (at, d) in bitmap_slopes(scene, texture, self.at.hit.point.uv)
-                    .iter()
-                    .flatten()
-                    .zip(uv)
-                {
-                    value += texture_eval(look(at.slot), at) * Rgb::splat(d);
-                }
-                value
-            };
-            seen_value(scene, self.at, &look, &texture, wi, wo)
+        let [new, old] = match self.at {
+            Scatterer::Surface(at) => [(places[0].here.uv, seen), (places[1].here.uv, fixed)].each(|(uv, [wi, wo])| {
+                let texture = |texture: u32| {
+                    let mut value = texture_value(scene, look, texture, &at.hit.point);
+                    for (at, d) in bitmap_slopes(scene, texture, at.hit.point.uv).iter().flatten().zip(uv) {
+                        value += texture_eval(look(at.slot), at) * Rgb::splat(d);
+                    }
+                    value
+                };
+                seen_value(scene, at, &look, &texture, wi, wo)
+            }),
+            Scatterer::Medium { p, phase, .. } => {
+                let slope = phase_cosine_slope(scene, fields, *phase, *p, self.cosine());
+                let change = inner(fixed[0], fixed[1]) - inner(seen[0], seen[1]);
+                [N::lift(1.0) + slope * change, N::lift(1.0)].each(Rgb::splat)
+            }
         };
-        let [new, old] = [value(places[0].here.uv, seen), value(places[1].here.uv, fixed)];
         let [grown, was] = [0, 1].each(|k| self.density(&places[k], &sights[k]));
         let mut onwards = Rgb::splat(grown / was);
         if let Onwards::Point(_, beam) = &self.after {
             let [now, then] = [0, 1].each(|k| (places[k].axes, sights[k].to[1]));
             onwards *= beam.factor(scene, fields, now, then);
+        }
+        if let Some(through) = &self.through {
+            let [now, then] = places.each(|places| [places.here.p, places.after]);
+            onwards *= through.factor([0, 1].each(|k: usize| minus(now[k], then[k])));
         }
         Rgb([0, 1, 2].each(|c| match old[c].value() == 0.0 {
             true => onwards[c],
@@ -191,7 +266,7 @@ impl ThreePoints<'_> {
 
     /// Whether `sink` needs derivatives by how any of the three points moves.
     #[inline]
-    pub fn is_wanted<N: Number, S: Sink<N>>(&self, scene: &SceneView, sink: &S) -> bool {
+    pub fn is_wanted<S: Sink<N>>(&self, scene: &SceneView, sink: &S) -> bool {
         let wanted = |anchor: &Anchor| is_wanted(scene, anchor, sink);
         let after = matches!(&self.after, Onwards::Surface(anchor) | Onwards::Point(anchor, _) if wanted(anchor));
         after || wanted(&self.here) || self.before.as_ref().is_some_and(wanted)
@@ -199,13 +274,20 @@ impl ThreePoints<'_> {
 
     /// The adjoint of [`Self::ratio`] at the values that the records were made from: `d` is the derivative by the ratio.
     #[inline(never)]
-    pub fn adjoint<N: Number, F: Fields<N>, S: Sink<N>>(&self, scene: &SceneView, fields: &F, d: Rgb<N>, sink: &mut S) {
+    pub fn adjoint<F: Fields<N>, S: Sink<N>>(&self, scene: &SceneView, fields: &F, d: Rgb<N>, sink: &mut S) {
         if !self.is_wanted(scene, sink) {
             return;
         }
         let [_, places] = self.places(scene, fields);
         let sight = self.sight(&places);
-        let (local, by_uv) = self.value_slopes(scene, fields, d);
+        let (local, by_uv) = match self.at {
+            Scatterer::Surface(at) => value_slopes(scene, fields, at, self.wo, d),
+            Scatterer::Medium { p, phase, .. } => {
+                let slope = d.sum() * phase_cosine_slope(scene, fields, *phase, *p, self.cosine());
+                let by = |other: [f32; 3]| scaled(lift(other), -slope);
+                ([by(self.wo), by(self.at.wi())], [N::lift(0.0); 2])
+            }
+        };
         let directions = sight.directions();
         // From local directions to the vectors to both neighbours and to the axes.
         let mut by_to = [0, 1].each(|k| {
@@ -238,8 +320,13 @@ impl ThreePoints<'_> {
             }
         };
         by_to[1] = minus(by_to[1], scaled(to, all * N::lift(falloff) / inner(to, to)));
+        let [through_here, through_after] = match &self.through {
+            Some(through) => through.adjoint(d),
+            None => [[N::lift(0.0); 3]; 2],
+        };
         // Send them to the parameters that move the points.
         let mut by_here = ByMoved::zero();
+        by_here.p = through_here;
         by_here.uv = by_uv;
         (by_here.normal, by_here.tangent) = (by_normal, by_along);
         if let Onwards::Surface(_) | Onwards::Point(..) = self.after {
@@ -263,7 +350,7 @@ impl ThreePoints<'_> {
             (None, None) => {}
         }
         moved_adjoint(scene, fields, &self.here, &by_here, sink);
-        let by_after = point(by_to[1], by_axes);
+        let by_after = point(plus(by_to[1], through_after), by_axes);
         match &self.after {
             Onwards::Surface(after) => met_adjoint(scene, fields, after, &by_after, all, sink),
             Onwards::Point(after, _) => moved_adjoint(scene, fields, after, &by_after, sink),
@@ -271,66 +358,73 @@ impl ThreePoints<'_> {
         }
     }
 
-    /// The derivatives of `d` · ln(value of the smooth lobes) by both local directions and by the texture coordinates.
+    /// The cosine between the directions in which light comes and goes on.
     #[inline]
-    fn value_slopes<N: Number, F: Fields<N>>(
-        &self,
-        scene: &SceneView,
-        fields: &F,
-        d: Rgb<N>,
-    ) -> (Gradients<N>, [N; 2]) {
-        let look = |slot| fields.integrand(slot);
-        let point = &self.at.hit.point;
-        let texture = |texture: u32| texture_value(scene, look, texture, point);
-        let [wi, wo] = [self.at.wi, self.wo].each(lift);
-        let value = seen_value(scene, self.at, &look, &texture, wi, wo);
-        let mut by_value = Rgb::zero();
-        for c in (0..3).filter(|&c| value[c].value() != 0.0) {
-            by_value[c] = d[c] / value[c];
-        }
-        let mut by_directions = no_gradients();
-        let mut by_uv = [N::lift(0.0); 2];
-        // Adds the derivatives by the texture coordinates, from `d` by a texture's value.
-        let mut look_up = |texture: u32, d: Rgb<N>| {
-            for (by, slope) in by_uv.iter_mut().zip(picture_slopes(scene, look, texture, point.uv, d)) {
-                *by += slope;
-            }
-        };
-        for leaf in self.at.leaves(scene).iter().filter(|leaf| leaf.kind != leaf::NULL) {
-            let (values, shares) = (leaf_values(leaf, &texture), factors(scene, leaf).iter());
-            let share = |factor: &FactorRecord| factor_share(factor, &texture);
-            let weight = shares
-                .clone()
-                .fold(N::lift(1.0), |weight, factor| weight * share(factor));
-            let by_leaf = by_value * Rgb::splat(weight);
-            let Some(facing) = facing_from(scene, &look, &texture, leaf, self.at, wi) else {
-                continue;
-            };
-            let Some(seen) = facing.see(wo) else { continue };
-            let model = Model::new(leaf, scene.coats, &values);
-            let by_model = by_leaf * Rgb::splat(seen.factor);
-            let by_seen = model.gradients(facing.wi, seen.wo, by_model);
-            let value = model.eval(facing.wi, seen.wo);
-            let by_factor = (by_leaf * value).sum();
-            let by = facing.directions_adjoint(wo, by_seen, by_factor);
-            by_directions = [0, 1].each(|k| plus(by_directions[k], by[k]));
-            let slopes = model.eval_adjoint(facing.wi, seen.wo, by_model);
-            for (i, slope) in slopes.iter().take(leaf.textures as usize).enumerate() {
-                look_up(leaf.first_texture + i as u32, *slope);
-            }
-            if let Some(by_texel) = facing.texel_adjoint(wo, &seen, by_seen, by_factor) {
-                look_up(leaf.relief, by_texel);
-            }
-            let value = (by_value * value * Rgb::splat(seen.factor)).sum();
-            for (i, factor) in shares.clone().enumerate() {
-                let others = shares.clone().enumerate().filter(|(j, _)| *j != i);
-                let others = others.fold(N::lift(1.0), |product, (_, other)| product * share(other));
-                let slope = if factor.complement == 1 { -value } else { value };
-                look_up(factor.texture, Rgb([slope * others, N::lift(0.0), N::lift(0.0)]));
-            }
-        }
-        (by_directions, by_uv)
+    fn cosine(&self) -> f32 {
+        dot(self.at.incoming(), self.wo)
     }
+}
+
+/// The derivatives of `d` · ln(value of a surface's smooth lobes) by both local directions and by the texture coordinates.
+#[inline]
+fn value_slopes<N: Number, F: Fields<N>>(
+    scene: &SceneView,
+    fields: &F,
+    at: &Interaction,
+    wo: [f32; 3],
+    d: Rgb<N>,
+) -> (Gradients<N>, [N; 2]) {
+    let look = |slot| fields.integrand(slot);
+    let point = &at.hit.point;
+    let texture = |texture: u32| texture_value(scene, look, texture, point);
+    let [wi, wo] = [at.wi, wo].each(lift);
+    let value = seen_value(scene, at, &look, &texture, wi, wo);
+    let mut by_value = Rgb::zero();
+    for c in (0..3).filter(|&c| value[c].value() != 0.0) {
+        by_value[c] = d[c] / value[c];
+    }
+    let mut by_directions = no_gradients();
+    let mut by_uv = [N::lift(0.0); 2];
+    // Adds the derivatives by the texture coordinates, from `d` by a texture's value.
+    let mut look_up = |texture: u32, d: Rgb<N>| {
+        for (by, slope) in by_uv.iter_mut().zip(picture_slopes(scene, look, texture, point.uv, d)) {
+            *by += slope;
+        }
+    };
+    for leaf in at.leaves(scene).iter().filter(|leaf| leaf.kind != leaf::NULL) {
+        let (values, shares) = (leaf_values(leaf, &texture), factors(scene, leaf).iter());
+        let share = |factor: &FactorRecord| factor_share(factor, &texture);
+        let weight = shares
+            .clone()
+            .fold(N::lift(1.0), |weight, factor| weight * share(factor));
+        let by_leaf = by_value * Rgb::splat(weight);
+        let Some(facing) = facing_from(scene, &look, &texture, leaf, at, wi) else {
+            continue;
+        };
+        let Some(seen) = facing.see(wo) else { continue };
+        let model = Model::new(leaf, scene.coats, &values);
+        let by_model = by_leaf * Rgb::splat(seen.factor);
+        let by_seen = model.gradients(facing.wi, seen.wo, by_model);
+        let value = model.eval(facing.wi, seen.wo);
+        let by_factor = (by_leaf * value).sum();
+        let by = facing.directions_adjoint(wo, by_seen, by_factor);
+        by_directions = [0, 1].each(|k| plus(by_directions[k], by[k]));
+        let slopes = model.eval_adjoint(facing.wi, seen.wo, by_model);
+        for (i, slope) in slopes.iter().take(leaf.textures as usize).enumerate() {
+            look_up(leaf.first_texture + i as u32, *slope);
+        }
+        if let Some(by_texel) = facing.texel_adjoint(wo, &seen, by_seen, by_factor) {
+            look_up(leaf.relief, by_texel);
+        }
+        let value = (by_value * value * Rgb::splat(seen.factor)).sum();
+        for (i, factor) in shares.clone().enumerate() {
+            let others = shares.clone().enumerate().filter(|(j, _)| *j != i);
+            let others = others.fold(N::lift(1.0), |product, (_, other)| product * share(other));
+            let slope = if factor.complement == 1 { -value } else { value };
+            look_up(factor.texture, Rgb([slope * others, N::lift(0.0), N::lift(0.0)]));
+        }
+    }
+    (by_directions, by_uv)
 }
 
 /// The values of a leaf's textures, of which `texture` returns one.
