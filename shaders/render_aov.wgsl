@@ -32,8 +32,23 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
             image[index] = vec4f(0.0, 0.0, 0.0, -1.0);
             return;
         }
+        let axis = aov_axis(launch.aov);
+        var beside = sampled.ray;
+        if axis < 2u {
+            // The film position is relative to the centre.
+            var shifted = sensor;
+            if axis == 0u {
+                shifted.center.x -= 1.0;
+            } else {
+                shifted.center.y -= 1.0;
+            }
+            let next = sample_ray(shifted, pixel, pass_key(), sample).ray;
+            let closer = 1.0 / sqrt(f32(launch.spp));
+            beside.origin += (next.origin - beside.origin) * closer;
+            beside.direction += (next.direction - beside.direction) * closer;
+        }
         // An irradiance meter's weight makes irradiance of radiance; surfaces are seen as they are.
-        sum += vec4f(aov_eval(launch.aov, sampled.ray) * (sampled.weight / sensor_weight(sensor)), 0.0);
+        sum += vec4f(aov_eval(launch.aov, sampled.ray, beside) * (sampled.weight / sensor_weight(sensor)), 0.0);
     }
     if launch.last_sample == launch.spp {
         sum = sum / f32(launch.spp);

@@ -290,7 +290,7 @@ fn a_scene_is_summed_up_as_a_tree() {
 
 /// A rectangle of albedo (0.1, 0.2, 0.3) behind a smaller one, both seen along parallel rays from z = 4.
 const SCREENS: &str = r#"{
-    "integrator": {"type": "aov", "aovs": "d:depth, a:albedo, p:position, u:uv, g:geo_normal, s:sh_normal, i:shape_index, x:dp_du, y:dp_dv, n:prim_index"},
+    "integrator": {"type": "aov", "aovs": "d:depth, a:albedo, p:position, u:uv, g:geo_normal, s:sh_normal, i:shape_index, x:dp_du, y:dp_dv, n:prim_index, k:duv_dx, l:duv_dy"},
     "film": {"type": "hdrfilm", "width": 8, "height": 4, "pixel_format": "rgba", "rfilter": {"type": "box"}},
     "pair": {
         "type": "batch", "film": {"type": "ref", "id": "film"},
@@ -348,6 +348,11 @@ fn first_surfaces_stand_beside_the_picture() {
     expect("x.Y", [0.0, 0.0, 0.0]);
     expect("y.Y", [1.0, 2.0, 0.0]);
     expect("n.I", [0.0, 0.0, 0.0]);
+    // Pixels are half a unit wide; derivatives are for the square root of four samples. Columns go along x, rows against y.
+    expect("k.U", [0.25, 0.125, 0.0]);
+    expect("k.V", [0.0, 0.0, 0.0]);
+    expect("l.U", [0.0, 0.0, 0.0]);
+    expect("l.V", [-0.25, -0.125, 0.0]);
     expect("A", [1.0, 1.0, 0.0]);
     // Light of irradiance one falls straight down.
     expect("G", [0.5, 0.2, 0.0].map(|x| x / std::f32::consts::PI));

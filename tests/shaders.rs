@@ -367,6 +367,8 @@ fn constants_agree() {
         ("AOV_DP_DU", layout::aov::DP_DU),
         ("AOV_DP_DV", layout::aov::DP_DV),
         ("AOV_PRIM_INDEX", layout::aov::PRIM_INDEX),
+        ("AOV_DUV_DX", layout::aov::DUV_DX),
+        ("AOV_DUV_DY", layout::aov::DUV_DY),
         ("AREA_POINT", layout::area::POINT),
         ("AREA_DISK", layout::area::DISK),
         ("AREA_RECTANGLE", layout::area::RECTANGLE),

@@ -42,6 +42,8 @@ const AOV_SHAPE_INDEX: u32 = 6u;
 const AOV_DP_DU: u32 = 7u;
 const AOV_DP_DV: u32 = 8u;
 const AOV_PRIM_INDEX: u32 = 9u;
+const AOV_DUV_DX: u32 = 10u;
+const AOV_DUV_DY: u32 = 11u;
 
 const AREA_POINT: u32 = 0u;
 const AREA_DISK: u32 = 1u;

@@ -89,6 +89,9 @@ pub mod aov {
     pub const DP_DV: u32 = 8;
     /// On a mesh the triangle's number in it, from zero.
     pub const PRIM_INDEX: u32 = 9;
+    /// How u and v change to the next column and to the next row of pixels, over the square root of the number of samples.
+    pub const DUV_DX: u32 = 10;
+    pub const DUV_DY: u32 = 11;
 }
 
 /// Codes of [`SensorRecord::area`].

@@ -79,13 +79,15 @@ pub enum AovKind {
     ShNormal,
     DpDu,
     DpDv,
+    DuvDx,
+    DuvDy,
     PrimIndex,
     ShapeIndex,
 }
 
 impl AovKind {
     /// All of them, by their names in Mitsuba.
-    pub const ALL: [(&'static str, Self); 10] = [
+    pub const ALL: [(&'static str, Self); 12] = [
         ("albedo", Self::Albedo),
         ("depth", Self::Depth),
         ("position", Self::Position),
@@ -94,6 +96,8 @@ impl AovKind {
         ("sh_normal", Self::ShNormal),
         ("dp_du", Self::DpDu),
         ("dp_dv", Self::DpDv),
+        ("duv_dx", Self::DuvDx),
+        ("duv_dy", Self::DuvDy),
         ("prim_index", Self::PrimIndex),
         ("shape_index", Self::ShapeIndex),
     ];
@@ -109,7 +113,7 @@ impl AovKind {
         match self {
             Self::Albedo => &["R", "G", "B"],
             Self::Depth => &["T"],
-            Self::Uv => &["U", "V"],
+            Self::Uv | Self::DuvDx | Self::DuvDy => &["U", "V"],
             Self::Position | Self::GeoNormal | Self::ShNormal | Self::DpDu | Self::DpDv => &["X", "Y", "Z"],
             Self::PrimIndex | Self::ShapeIndex => &["I"],
         }

@@ -531,7 +531,7 @@ pub(super) fn look(device: &mut dyn Device, case: &Case) -> Outcome {
 }
 
 fn channels(device: &mut dyn Device, batch: &Batch, outcome: &mut Outcome) {
-    for aov in 0..=layout::aov::PRIM_INDEX {
+    for aov in 0..=layout::aov::DUV_DY {
         device
             .render_aov(batch, keys(Pass::Primal), SPP, aov)
             .expect("there are surfaces");

@@ -179,6 +179,8 @@ fn aov_code(kind: AovKind) -> u32 {
         AovKind::ShNormal => layout::aov::SH_NORMAL,
         AovKind::DpDu => layout::aov::DP_DU,
         AovKind::DpDv => layout::aov::DP_DV,
+        AovKind::DuvDx => layout::aov::DUV_DX,
+        AovKind::DuvDy => layout::aov::DUV_DY,
         AovKind::PrimIndex => layout::aov::PRIM_INDEX,
         AovKind::ShapeIndex => layout::aov::SHAPE_INDEX,
     }

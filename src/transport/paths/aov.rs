@@ -12,9 +12,9 @@ use crate::transport::scene::shape::{Hit, intersect};
 use crate::transport::scene::tangent::derivatives;
 
 /// The value of the channel `kind` of [`aov`] along a ray; components that it does not have are zero, and all are if the ray
-/// meets nothing.
+/// meets nothing. `beside` is a ray of the same sample a column or a row further, for channels that show differences.
 #[inline]
-pub fn aov_eval<F: Fields<f32>>(scene: &SceneView, fields: &F, kind: u32, ray: &Ray) -> [f32; 3] {
+pub fn aov_eval<F: Fields<f32>>(scene: &SceneView, fields: &F, kind: u32, ray: &Ray, beside: &Ray) -> [f32; 3] {
     let origin = along(ray.origin, ray.direction, ray.near);
     let Some(hit) = intersect(scene, origin, ray.direction, ray.far - ray.near) else {
         return [0.0; 3];
@@ -28,8 +28,38 @@ pub fn aov_eval<F: Fields<f32>>(scene: &SceneView, fields: &F, kind: u32, ray: &
         aov::SH_NORMAL => hit.shading,
         aov::DP_DU => derivatives(scene, &hit)[0],
         aov::DP_DV => derivatives(scene, &hit)[1],
+        aov::DUV_DX | aov::DUV_DY => uv_change(scene, &hit, beside),
         aov::PRIM_INDEX => [face_number(scene, &hit) as f32, 0.0, 0.0],
         _ => [(hit.surface + 1) as f32, 0.0, 0.0],
+    }
+}
+
+/// By which axis of the film the ray beside is displaced that a channel needs, if it needs one.
+#[inline]
+pub fn aov_axis(kind: u32) -> Option<usize> {
+    match kind {
+        aov::DUV_DX => Some(0),
+        aov::DUV_DY => Some(1),
+        _ => None,
+    }
+}
+
+/// By how much u and v differ where the ray `beside` meets the plane that touches the surface at `hit`.
+#[inline]
+fn uv_change(scene: &SceneView, hit: &Hit, beside: &Ray) -> [f32; 3] {
+    let p = hit.point.p;
+    let from = [0, 1, 2].each(|a: usize| p[a] - beside.origin[a]);
+    let t = dot(hit.normal, from) / dot(hit.normal, beside.direction);
+    let over = [0, 1, 2].each(|a: usize| beside.direction[a] * t - from[a]);
+    let [du, dv] = derivatives(scene, hit);
+    let (a, b, c) = (dot(du, du), dot(du, dv), dot(dv, dv));
+    let (x, y) = (dot(du, over), dot(dv, over));
+    let scale = 1.0 / (a * c - b * b);
+    let change = [(c * x - b * y) * scale, (a * y - b * x) * scale, 0.0];
+    if change[0].is_finite() && change[1].is_finite() {
+        change
+    } else {
+        [0.0; 3]
     }
 }
 

@@ -21,7 +21,7 @@ use crate::params::ParamSet;
 use crate::resident::layout::SensorRecord;
 use crate::resident::paths::{Estimator, PathScene, Variant};
 use crate::transport::mode::PRIMAL;
-use crate::transport::paths::aov::aov_eval;
+use crate::transport::paths::aov::{aov_axis, aov_eval};
 use crate::transport::paths::packet::{backpropagate_together, gather_together};
 use crate::transport::paths::path_state::Gathered;
 use crate::transport::paths::radiative::{Ahead, backpropagate_radiative};
@@ -147,11 +147,18 @@ impl PathPasses {
             let mut sum = [0.0f32; 4];
             // An irradiance meter's weight makes irradiance of radiance; surfaces are seen as they are.
             let seen = 1.0 / sensor_weight(&inputs.sensors[pixel.sensor as usize]);
-            for begun in sampling.of(pixel) {
+            for (sample, begun) in sampling.of(pixel).enumerate() {
                 let Some(begun) = begun else {
                     return [0.0, 0.0, 0.0, MASKED];
                 };
-                let value = aov_eval(&scene, &values, aov, &begun.ray);
+                let beside = match aov_axis(aov) {
+                    Some(axis) => sampling.beside(pixel, sample as u32, axis, 1.0 / (spp as f32).sqrt()),
+                    None => Some(begun.ray),
+                };
+                let Some(beside) = beside else {
+                    return [0.0, 0.0, 0.0, MASKED];
+                };
+                let value = aov_eval(&scene, &values, aov, &begun.ray, &beside);
                 for c in 0..3 {
                     sum[c] += value[c] * (begun.weight * seen);
                 }

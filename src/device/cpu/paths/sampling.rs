@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::device::cpu::passes::Inputs;
 use crate::device::cpu::vector::level::Kernel;
 use crate::device::cpu::vector::wide::Wide;
+use crate::each::EachEntry;
 use crate::resident::layout::{SceneRecord, SensorRecord};
 use crate::transport::paths::starts::{Begin, Starts};
 use crate::transport::rays::camera::Ray;
@@ -45,6 +46,22 @@ impl Sampling<'_> {
             medium: sensor.medium,
             weight,
             streams: self.streams(pixel, sample),
+        })
+    }
+
+    /// The ray at a share of the way from that of a sample to that of the same sample a pixel further along an axis of the film;
+    /// its direction is no unit vector.
+    pub(in crate::device::cpu) fn beside(&self, pixel: Pixel, sample: u32, axis: usize, share: f32) -> Option<Ray> {
+        let begin = |sensor: &SensorRecord| sample_ray(&self.inputs.scene, sensor, pixel, self.key, sample);
+        let mut shifted = *self.sensor(pixel);
+        // The film position is relative to the centre.
+        shifted.center[axis] -= 1.0;
+        let (here, next) = (begin(self.sensor(pixel))?.ray, begin(&shifted)?.ray);
+        let mix = |from: [f32; 3], to: [f32; 3]| [0, 1, 2].each(|a: usize| from[a] + (to[a] - from[a]) * share);
+        Some(Ray {
+            origin: mix(here.origin, next.origin),
+            direction: mix(here.direction, next.direction),
+            ..here
         })
     }
 
