@@ -70,7 +70,7 @@ fn uv_change(hit: Hit, beside: Ray) -> vec3f {
     let y = dot(by.dp_dv, over);
     let scale = 1.0 / (a * c - b * b);
     let change = vec2f(c * x - b * y, a * y - b * x) * scale;
-    // Infinities and what is not a number fail both comparisons.
+    // Infinities and what is not a number fail the comparison.
     let finite = all(abs(change) < vec2f(FAR));
     return select(vec3f(0.0), vec3f(change, 0.0), finite);
 }
