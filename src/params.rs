@@ -253,7 +253,8 @@ pub fn position<'a>(mut paths: impl Iterator<Item = &'a str> + Clone, name: &str
 /// Like [`position`], for a name that a user has written: it may also be Mitsuba's name, if this fits one path alone.
 pub fn named<'a>(paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Option<usize> {
     position(paths.clone(), name).or_else(|| {
-        let mut meant = paths.enumerate().filter(|(_, path)| is_mitsubas(name, path));
+        let numbered = paths.clone().enumerate();
+        let mut meant = numbered.filter(|(_, path)| is_mitsubas(name, path, paths.clone()));
         let (found, first) = meant.next()?;
         // What several shapes share is listed once for each.
         meant.all(|(_, path)| path == first).then_some(found)
@@ -261,18 +262,17 @@ pub fn named<'a>(paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Op
 }
 
 /// Mitsuba's names of nested objects; at this step a path has the object's name in the file instead.
-const ROLES: [&str; 10] = [
+const ROLES: [&str; 6] = [
     "bsdf",
-    "brdf_0",
-    "brdf_1",
-    "bsdf_0",
-    "bsdf_1",
     "nested_bsdf",
     "nested_texture",
     "emitter",
     "phase_function",
     "medium",
 ];
+
+/// The same, of the first and the second of two objects that are nested in one.
+const PAIRS: [[&str; 2]; 3] = [["brdf_0", "brdf_1"], ["bsdf_0", "bsdf_1"], ["phase_0", "phase_1"]];
 
 /// Other names of recent versions of Mitsuba, each with the name that a path has.
 const WORDS: [(&str, &str); 4] = [
@@ -282,16 +282,47 @@ const WORDS: [(&str, &str); 4] = [
     ("normals", "vertex_normals"),
 ];
 
-/// Whether Mitsuba calls the parameter at `path` by `name`.
-pub fn is_mitsubas(mut name: &str, path: &str) -> bool {
+/// Whether Mitsuba calls the parameter at `path` by `name`; `paths` are those of all parameters, in the order of the file.
+pub fn is_mitsubas<'a>(mut name: &str, path: &str, paths: impl Iterator<Item = &'a str> + Clone) -> bool {
     while let Some(short) = name.strip_suffix(".value").or_else(|| name.strip_suffix(".data")) {
         name = short;
     }
     let (words, steps) = (name.split('.'), path.split('.'));
     let alike = |(i, (word, step)): (usize, (&str, &str))| {
-        word == step || i > 0 && (ROLES.contains(&word) || WORDS.contains(&(word, step)))
+        word == step
+            || i > 0
+                && match word {
+                    "emitter" => path.split('.').any(|step| step == "radiance"),
+                    _ => {
+                        ROLES.contains(&word)
+                            || WORDS.contains(&(word, step))
+                            || is_nested(word, i, path, paths.clone())
+                    }
+                }
     };
     words.clone().count() == steps.clone().count() && words.zip(steps).enumerate().all(alike)
+}
+
+/// Whether `word` is one of [`PAIRS`] that means step `i` of `path`: the object of that number among those with parameters which
+/// are nested in the same one. If there is only one of these, it may be either.
+fn is_nested<'a>(word: &str, i: usize, path: &str, paths: impl Iterator<Item = &'a str>) -> bool {
+    let Some(number) = PAIRS.iter().find_map(|pair| pair.iter().position(|name| *name == word)) else {
+        return false;
+    };
+    let steps: Vec<&str> = path.split('.').collect();
+    let mut nested: Vec<&str> = Vec::new();
+    for other in paths {
+        let other: Vec<&str> = other.split('.').collect();
+        // The weight of a blend may be a texture with parameters of its own.
+        let beside = other.len() > i + 1 && other[..i] == steps[..i] && other[i] != "weight";
+        if beside && !nested.contains(&other[i]) {
+            nested.push(other[i]);
+        }
+    }
+    match nested[..] {
+        [only] => only == steps[i],
+        _ => nested.get(number) == Some(&steps[i]),
+    }
 }
 
 #[cfg(test)]
@@ -382,6 +413,11 @@ mod tests {
             // Shared by several shapes.
             "mat.bsdf.alpha",
             "mat.bsdf.alpha",
+            "mix.bsdf.weight.color0",
+            "mix.bsdf.x.alpha",
+            "mix.bsdf.y.eta",
+            "haze.interior.phase.a.g",
+            "haze.interior.phase.b.g",
         ];
         for (name, found) in [
             ("mat.brdf_0.alpha.value", Some(8)),
@@ -392,8 +428,16 @@ mod tests {
             ("ball.positions", Some(6)),
             ("ball.normals", Some(7)),
             ("ball.vertex_normals", Some(7)),
+            // The first and the second of what is nested, or the only one.
+            ("leaf.bsdf.brdf_0.reflectance.value", Some(1)),
+            ("leaf.bsdf.brdf_1.reflectance.value", Some(2)),
+            ("mix.bsdf.bsdf_0.alpha", Some(11)),
+            ("mix.bsdf.bsdf_1.alpha", None),
+            ("mix.bsdf.bsdf_1.eta", Some(12)),
+            ("haze.interior_medium.phase_function.phase_1.g", Some(14)),
             // These names fit two parameters, or none.
-            ("leaf.bsdf.brdf_0.reflectance.value", None),
+            ("leaf.bsdf.bsdf.reflectance", None),
+            ("wall.emitter.reflectance", None),
             ("bsdf.bsdf.reflectance", None),
             ("wall.bsdf.reflectance.more", None),
             ("positions", None),

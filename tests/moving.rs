@@ -272,7 +272,12 @@ fn what_moves_beside_media_stands_apart_from_them() {
     let emissive = format!(r#"{fog}, "emission": 1"#);
     let cases = [
         (plain, smoke(fog, 4.0), ball, None),
-        (plain, smoke(fog, 1.9), ball, Some("`ball` stands in a medium")),
+        (
+            plain,
+            smoke(fog, 1.9),
+            ball,
+            Some("`ball` touches or stands in a medium"),
+        ),
         (plain, smoke(fog, 1.9), lamp, None),
         (plain, smoke(&grid(""), 4.0), ball, None),
         (
@@ -301,7 +306,7 @@ fn what_moves_beside_media_stands_apart_from_them() {
             "box.to_world.translate",
             Some("`box` is the boundary of a medium"),
         ),
-        (plain, around, ball, Some("`ball` stands in a medium")),
+        (plain, around, ball, Some("`ball` touches or stands in a medium")),
         (
             lit,
             smoke(fog, 4.0),
@@ -316,6 +321,29 @@ fn what_moves_beside_media_stands_apart_from_them() {
             Some("`ball` is the boundary of a medium"),
         ),
     ];
+    // The values that a run begins with decide, not the place in the file.
+    let from = |medium: &str, at: f64, part: &str, x: f64| {
+        let text = format!(
+            r#"{{"integrator": {{"type": "volpath"}},
+                "camera": {{"type": "perspective", "film": {{"type": "hdrfilm", "width": 4, "height": 4}}}},
+                "ball": {{"type": "sphere"}}, "lamp": {{"type": "point", "position": [0, 0, 0.5]}} {},
+                "optimize": {{"references": {{"type": "constant", "value": 0.5}},
+                    "parameters": {{"{part}": {{"initial": [{x}, 0, 0]}}}}}}}}"#,
+            smoke(medium, at)
+        );
+        let scene = scene::parse(&text, Path::new("moving.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        Resident::new(&scene).err().map(|error| error.to_string())
+    };
+    assert!(from(fog, 4.0, ball, 3.0).is_some_and(|told| told.contains("`ball` touches")));
+    assert_eq!(from(fog, 1.5, ball, -3.0), None);
+    assert!(from(fog, 4.0, lamp, 4.0).is_some_and(|told| told.contains("`lamp` stands in a medium that scatters")));
+    assert_eq!(from(fog, 4.0, lamp, 2.9), None);
+    assert_eq!(from(&format!(r#"{fog}, "albedo": 0"#), 4.0, lamp, 4.0), None);
+    // Where media play no part, nothing is in the way.
+    assert_eq!(
+        said("prb", plain, &smoke(fog, 1.9), &[ball, "camera.to_world.translate"]),
+        None
+    );
     for (of, objects, part, expected) in cases {
         let message = said("volpath", of, &objects, &[part]);
         match (&message, expected) {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::shared::{DeviceArgs, OutputArgs, SetArgs, default_folder, read_parameters, sensor_index};
@@ -69,6 +69,9 @@ impl DerivativeArgs {
             let shapes: Vec<_> = setup.params.parameters.iter().map(|p| p.shape).collect();
             setup.resident.fit(&shapes);
             setup.resident.place_views(&setup.params);
+            if let Err(what) = setup.resident.settle(scene, &setup.params) {
+                bail!("{}: {what}", folder.display());
+            }
         }
         Ok(setup)
     }

@@ -26,7 +26,8 @@ use crate::output::record::{self, Record, Stated};
 use crate::output::run_folder::{Opening, RunFolder};
 use crate::output::stored;
 use crate::report::Live;
-use crate::scene::{Optimize, Scene};
+use crate::resident::Resident;
+use crate::scene::{Array, Optimize, Scene, Visited};
 use crate::serve::{Page, Reports, Setting};
 use crate::tell;
 
@@ -186,8 +187,27 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         }
         return Ok(Outcome::Interrupted);
     }
+    drop(device);
+    if let Some(what) = misplaced(&scene, &folder.results()) {
+        progress.note(&format!(
+            "warning: as things stand now, {what}; the last steps left this out"
+        ));
+    }
     conclude(&args, &progress, &folder, &report, page.ok().as_deref());
     Ok(Outcome::Done)
+}
+
+/// What a run has moved into a medium, in one sentence.
+fn misplaced(scene: &Scene, results: &Path) -> Option<String> {
+    let moves = |visited: &Visited<&Array>| visited.quantity.moves() && visited.array.tuning.is_some();
+    if scene.world.media.is_empty() || !scene.visit().iter().any(moves) {
+        return None;
+    }
+    let (mut resident, mut params) = Resident::new(scene).ok()?;
+    stored::read_all(results, &mut params).ok()?;
+    let shapes: Vec<_> = params.parameters.iter().map(|p| p.shape).collect();
+    resident.fit(&shapes);
+    resident.settle(scene, &params).err()
 }
 
 /// The run of a rank other than 0: prepares the same run as rank 0, then executes the commands that rank 0 sends.

@@ -1,17 +1,19 @@
-//! What may move in a scene with media: lights without a surface anywhere, and shapes that stand apart from the media, so that
-//! points of media and the boundaries of media stand still (docs/method.md, section 21).
+//! What may move in a scene with media: what stands apart from them, so that points of media and the boundaries of media stand
+//! still (docs/method.md, section 21).
 
-use super::bvh::{Corners, box_of_surface};
-use super::layout::{MediumRecord, NONE, SurfaceRecord, Triangle, lookup, surface};
+use super::bvh::Corners;
+use super::layout::{MediumRecord, NONE, SurfaceRecord, Triangle, lookup, surface, surfaces_only};
 use super::motion::optimised_heights;
 use super::paths::PathScene;
+use super::surface_free::corners_of;
 use crate::each::EachEntry;
-use crate::params::Quantity;
+use crate::params::{ParamSet, Quantity};
 use crate::scene::{Motion, Scene, Sensor, Surface};
 
-/// What in a scene with media has no derivatives by the motions, in one sentence; None where nothing is in the way.
-pub(super) fn obstacle(scene: &Scene, paths: &PathScene, triangles: &[Triangle]) -> Option<String> {
-    if paths.media.is_empty() {
+/// What in a scene with media has no derivatives by the motions, in one sentence; None where nothing is in the way. Shapes and
+/// lights stand where they are placed, and so do `triangles`, those of all meshes.
+pub(super) fn obstacle(scene: &Scene, paths: &PathScene, triangles: &[Triangle], params: &ParamSet) -> Option<String> {
+    if paths.media.is_empty() || paths.settings.surfaces_only != surfaces_only::NO {
         return None;
     }
     if let Some(sensor) = scene.sensors.iter().find(|sensor| !sensor.motion.is_empty()) {
@@ -27,15 +29,46 @@ pub(super) fn obstacle(scene: &Scene, paths: &PathScene, triangles: &[Triangle])
             "there is a medium whose extinction jumps from texel to texel; look it up with \"filter_type\": \"trilinear\"".into(),
         );
     }
-    let moving = || {
-        scene
-            .world
-            .surfaces
-            .iter()
-            .zip(0..)
-            .filter(|(surface, _)| moves(surface))
+    let space = Space {
+        scene,
+        paths,
+        triangles,
     };
-    moving().next()?;
+    lamp_obstacle(&space, params).or_else(|| shape_obstacle(&space))
+}
+
+/// As [`obstacle`], of a light without extent in a medium that scatters: the light that the medium scatters beside it changes as the
+/// inverse cube of the distance.
+fn lamp_obstacle(space: &Space, params: &ParamSet) -> Option<String> {
+    let Space { scene, paths, .. } = space;
+    let scatters = |medium: &MediumRecord| {
+        let albedo = &params.parameters[paths.volumes[medium.albedo as usize].slot as usize];
+        albedo.tuning.is_some() || albedo.values.iter().any(|x| *x != 0.0)
+    };
+    let without_surface = paths.lights.iter().filter(|record| record.surface == NONE);
+    let mut moving = scene.world.lights.iter().zip(without_surface);
+    moving.find_map(|(light, record)| {
+        let [x, y, z, _] = record.position;
+        let stands_in = |number: usize| scatters(&paths.media[number]) && space.holds(number, [x, y, z]);
+        let stands = !light.motion.is_empty() && (0..paths.media.len()).any(stands_in);
+        stands.then(|| {
+            format!(
+                "`{}` stands in a medium that scatters light, whose points beside it would have to move with it; move lights that \
+                 stand apart from such media",
+                light.name
+            )
+        })
+    })
+}
+
+/// As [`obstacle`], of shapes that move.
+fn shape_obstacle(space: &Space) -> Option<String> {
+    let Space { scene, paths, .. } = space;
+    let numbered = scene.world.surfaces.iter().zip(0..);
+    let moving: Vec<(&Surface, u32)> = numbered.filter(|(surface, _)| moves(surface)).collect();
+    if moving.is_empty() {
+        return None;
+    }
     if paths.media.iter().any(|medium| medium.emission != NONE) {
         return Some(
             "there is a medium that emits light, which has no derivatives by what moves in it; remove its `emission`, or move lights \
@@ -43,28 +76,24 @@ pub(super) fn obstacle(scene: &Scene, paths: &PathScene, triangles: &[Triangle])
                 .into(),
         );
     }
-    if paths
-        .surfaces
-        .iter()
-        .any(|record| record.bsdf == NONE && record.light != NONE)
-    {
+    let passes = |record: &SurfaceRecord| record.bsdf == NONE && record.light != NONE;
+    if paths.surfaces.iter().any(passes) {
         return Some("there is a light on a surface that lets everything pass; give it a BSDF".into());
     }
-    moving().find_map(|(surface, number)| {
+    let regions: Vec<Corners> = (0..paths.media.len()).map(|medium| space.region(medium)).collect();
+    moving.into_iter().find_map(|(surface, number)| {
         let record = &paths.surfaces[number as usize];
-        let holds = [record.interior, record.exterior] != [NONE; 2];
-        if holds {
+        if [record.interior, record.exterior] != [NONE; 2] {
             return Some(format!(
                 "`{}` is the boundary of a medium, whose points would have to follow it; move what stands apart from media",
                 surface.name
             ));
         }
-        let place = place(paths, record, number, triangles);
-        let touched = (0..paths.media.len()).any(|medium| overlap(&region(scene, paths, medium, triangles), &place));
-        touched.then(|| {
+        let place = space.place(number);
+        regions.iter().any(|region| overlap(region, &place)).then(|| {
             format!(
-                "`{}` stands in a medium, or in the box around one, and points of the medium would have to make room for it; move \
-                 what stands apart from media, or make the medium's box smaller",
+                "`{}` touches or stands in a medium, by the boxes around both, and points of the medium would have to make room for \
+                 it; move what stands apart from media, or make the medium's box smaller",
                 surface.name
             )
         })
@@ -77,49 +106,95 @@ fn moves(surface: &Surface) -> bool {
     surface.motion.iter().any(of_points) || optimised_heights(surface).is_some()
 }
 
-/// The box around a surface.
-fn place(paths: &PathScene, record: &SurfaceRecord, number: u32, triangles: &[Triangle]) -> Corners {
-    if record.kind != surface::MESH {
-        return box_of_surface(record);
+/// A scene whose shapes and lights are placed.
+struct Space<'a> {
+    scene: &'a Scene,
+    paths: &'a PathScene,
+    triangles: &'a [Triangle],
+}
+
+impl Space<'_> {
+    /// The box around the surface of this number.
+    fn place(&self, number: u32) -> Corners {
+        let record = &self.paths.surfaces[number as usize];
+        if record.kind != surface::MESH {
+            return around(corners_of(record));
+        }
+        let all = self.paths.corners.iter().zip(self.triangles);
+        let own = all.filter(|(corner, _)| corner.shape == number);
+        around(own.flat_map(|(_, triangle)| *triangle))
     }
-    let own = paths
-        .corners
-        .iter()
-        .zip(triangles)
-        .filter(|(corner, _)| corner.shape == number);
-    let points = own.flat_map(|(_, triangle)| triangle);
-    points.fold([[f32::INFINITY; 3], [f32::NEG_INFINITY; 3]], |[low, high], p| {
+
+    /// A box around all points of the medium of this index: its own box, within those of the closed shapes that it fills.
+    fn region(&self, medium: usize) -> Corners {
+        let MediumRecord { low, high, .. } = self.paths.media[medium];
+        if !self.is_held(medium) {
+            return [low, high];
+        }
+        let numbered = self.paths.surfaces.iter().zip(0..);
+        let filled = numbered.filter(|(record, _)| fills(record, medium));
+        let [least, most] = around(filled.flat_map(|(_, number)| self.place(number)));
+        [
+            [0, 1, 2].each(|a: usize| low[a].max(least[a])),
+            [0, 1, 2].each(|a: usize| high[a].min(most[a])),
+        ]
+    }
+
+    /// Whether closed shapes hold all of the medium of this index.
+    fn is_held(&self, medium: usize) -> bool {
+        let number = medium as u32;
+        let escapes =
+            |record: &SurfaceRecord| record.exterior == number || record.interior == number && !fills(record, medium);
+        let holds_camera = |sensor: &Sensor| sensor.medium == Some(medium);
+        !self.paths.surfaces.iter().any(escapes) && !self.scene.sensors.iter().any(holds_camera)
+    }
+
+    /// Whether a point may lie in the medium of this index.
+    fn holds(&self, medium: usize, p: [f32; 3]) -> bool {
+        let MediumRecord { low, high, .. } = self.paths.media[medium];
+        let within = |[low, high]: Corners| (0..3).all(|a| low[a] <= p[a] && p[a] <= high[a]);
+        let number = medium as u32;
+        // In a shape that the medium lies around there is none of it.
+        let lies_around = |record: &SurfaceRecord| {
+            record.exterior == number && record.interior != number && contains(record, p) == Some(true)
+        };
+        if !within([low, high]) || self.paths.surfaces.iter().any(lies_around) {
+            return false;
+        }
+        let numbered = || self.paths.surfaces.iter().zip(0..);
+        let inside = |(record, number): (&SurfaceRecord, u32)| {
+            fills(record, medium) && contains(record, p).unwrap_or_else(|| within(self.place(number)))
+        };
+        !self.is_held(medium) || numbered().any(inside)
+    }
+}
+
+/// Whether a medium lies on the inner side of a closed shape.
+fn fills(record: &SurfaceRecord, medium: usize) -> bool {
+    let is_closed = matches!(record.kind, surface::CUBE | surface::SPHERE | surface::MESH);
+    is_closed && record.interior == medium as u32 && record.side > 0.0
+}
+
+/// Whether a point lies in a cube or a sphere; None for other shapes.
+fn contains(record: &SurfaceRecord, p: [f32; 3]) -> Option<bool> {
+    let m = &record.to_local;
+    let local = [0, 1, 2].each(|row: usize| m[row][0] * p[0] + m[row][1] * p[1] + m[row][2] * p[2] + m[row][3]);
+    match record.kind {
+        surface::CUBE => Some(local.iter().all(|x| x.abs() <= 1.0)),
+        surface::SPHERE => Some(local.iter().map(|x| x * x).sum::<f32>() <= 1.0),
+        _ => None,
+    }
+}
+
+/// The box around points.
+fn around(points: impl IntoIterator<Item = [f32; 3]>) -> Corners {
+    let none = [[f32::INFINITY; 3], [f32::NEG_INFINITY; 3]];
+    points.into_iter().fold(none, |[low, high], p| {
         [
             [0, 1, 2].each(|a: usize| low[a].min(p[a])),
             [0, 1, 2].each(|a: usize| high[a].max(p[a])),
         ]
     })
-}
-
-/// A box around all points of the medium of this index: its own box, within those of the closed shapes that it fills.
-fn region(scene: &Scene, paths: &PathScene, medium: usize, triangles: &[Triangle]) -> Corners {
-    let MediumRecord { low, high, .. } = paths.media[medium];
-    let number = medium as u32;
-    let is_closed = |record: &SurfaceRecord| matches!(record.kind, surface::CUBE | surface::SPHERE | surface::MESH);
-    let fills = |record: &SurfaceRecord| record.interior == number && record.side > 0.0 && is_closed(record);
-    let escapes = |record: &SurfaceRecord| record.exterior == number || record.interior == number && !fills(record);
-    let holds_camera = |sensor: &Sensor| sensor.medium == Some(medium);
-    if paths.surfaces.iter().any(escapes) || scene.sensors.iter().any(holds_camera) {
-        return [low, high];
-    }
-    let filled = paths.surfaces.iter().zip(0..).filter(|(record, _)| fills(record));
-    let boxes = filled.map(|(record, number)| place(paths, record, number, triangles));
-    let none = [[f32::INFINITY; 3], [f32::NEG_INFINITY; 3]];
-    let [least, most] = boxes.fold(none, |[low, high], [least, most]| {
-        [
-            [0, 1, 2].each(|a: usize| low[a].min(least[a])),
-            [0, 1, 2].each(|a: usize| high[a].max(most[a])),
-        ]
-    });
-    [
-        [0, 1, 2].each(|a: usize| low[a].max(least[a])),
-        [0, 1, 2].each(|a: usize| high[a].min(most[a])),
-    ]
 }
 
 /// Whether two boxes have points in common.

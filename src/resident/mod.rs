@@ -219,6 +219,17 @@ impl Resident {
         }
     }
 
+    /// Places what moves for the values of `params`.
+    ///
+    /// # Errors
+    /// One sentence: what moves stands where it has no derivatives.
+    pub fn settle(&mut self, scene: &Scene, params: &ParamSet) -> Result<(), String> {
+        match &mut self.transport {
+            Transport::Paths(paths) => paths.settle(scene, params),
+            _ => Ok(()),
+        }
+    }
+
     /// Follows a change of resolution; `shapes` are those of the parameters in their order.
     pub fn fit(&mut self, shapes: &[Shape]) {
         fit_background(&mut self.scene, self.emitter, shapes);

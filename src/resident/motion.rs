@@ -134,8 +134,8 @@ impl Rest {
                 ));
             }
         }
-        if let Some(what) = apart::obstacle(scene, paths, &rest.triangles).or_else(|| obstacle(scene, paths)) {
-            return Err(format!("`{}` cannot be optimised: {what}", first.path));
+        if let Some(what) = obstacle(scene, paths) {
+            return Err(refusal(first, &what));
         }
         let mut motions: Vec<_> = of_surfaces.map(|(parts, pivot)| motion(parts, pivot, params)).collect();
         for (surface, number) in surface_of.into_iter().zip(0..) {
@@ -165,6 +165,11 @@ impl Rest {
             ..rest
         })
     }
+}
+
+/// The sentence that an array which moves something cannot be optimised.
+fn refusal(first: &Array, what: &str) -> String {
+    format!("`{}` cannot be optimised: {what}", first.path)
 }
 
 /// For each surface how its [`Track`] is found; [`Ground::Held`] for one that is not moved.
@@ -274,7 +279,7 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
         return Some("there is an `sdfgrid`, whose normals have no derivatives by the point; use a mesh".into());
     }
     if matches!(paths.estimator, Estimator::Radiative(_)) {
-        return Some("radiative backpropagation does not follow what moves; use the integrator `prb`".into());
+        return Some("radiative backpropagation does not follow what moves; use the integrator `prb`, or `prbvolpath` among media".into());
     }
     if paths.inverted.is_some() {
         return Some(
@@ -385,10 +390,27 @@ impl Motion {
 }
 
 impl PathScene {
-    /// Moves surfaces, lights and the hierarchy to where `values`, those of all parameters, put them.
-    pub fn place(&mut self, values: &[&[f32]]) {
+    /// Places everything for the values of `params`.
+    ///
+    /// # Errors
+    /// One sentence: what moves stands where it has no derivatives.
+    pub(super) fn settle(&mut self, scene: &Scene, params: &ParamSet) -> Result<(), String> {
+        let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
+        let triangles = self.place(&values);
+        let Some(first) = first_moving(scene) else {
+            return Ok(());
+        };
+        match apart::obstacle(scene, self, &triangles, params) {
+            Some(what) => Err(refusal(first, &what)),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves surfaces, lights and the hierarchy to where `values`, those of all parameters, put them. Returns the triangles of
+    /// all meshes there; none if nothing ever moves.
+    pub fn place(&mut self, values: &[&[f32]]) -> Vec<Triangle> {
         if self.rest.stands_still() {
-            return;
+            return Vec::new();
         }
         let moved: Vec<Option<DAffine3>> = self.rest.motions.iter().map(|m| m.map(|m| m.map(values))).collect();
         let first_sensor = self.surfaces.len() + self.lights.len();
@@ -448,6 +470,7 @@ impl PathScene {
             self.bvh.refit(&triangles, &boxes);
             [self.settings.low, self.settings.high] = self.bvh.bounds;
         }
+        triangles
     }
 
     /// Moves the cameras of the scene, the first of `sensors`, to where `values` put them.

@@ -195,8 +195,9 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             medium.set(layout::medium::SEALED, sealed);
         }
     }
-    let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
-    paths.place(&values);
+    paths
+        .settle(scene, params)
+        .map_err(|what| IoError::new(&scene.path, what))?;
     paths.magnitudes = magnitudes(scene, &paths, params);
     Ok(paths)
 }

@@ -2,6 +2,7 @@
 //! meshes. They exist only where the block `optimize` or `--parameter` names them, since most scenes do not move.
 
 use super::context::Context;
+use super::integrator::Rules;
 use super::quantity::Quantity;
 use super::reader::Value;
 use super::{Array, Geometry, LightKind, Scene, SensorKind, Source, Surface, Visited, lookup};
@@ -222,10 +223,10 @@ pub(super) fn warn(context: &Context<'_>, scene: &Scene) {
              move with it: they are whole only where what moves covers, uncovers and shadows nothing; `prbopt gradcheck` tells how much is missing",
             first.array.path
         ));
-        if !scene.world.media.is_empty() && !scene.world.surfaces.iter().all(|surface| surface.motion.is_empty()) {
+        if !scene.world.media.is_empty() && scene.integrator.rules == Rules::Volpath {
             context.warn(
-                "shapes that move are to stay outside of media: where one comes to stand in a medium, derivatives leave out that the \
-                 medium makes room for it",
+                "what moves is to stay apart from the media: where it comes to stand in one, derivatives leave out that points of the \
+                 medium would have to make room for it or move with it",
             );
         }
     }

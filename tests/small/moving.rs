@@ -30,7 +30,7 @@ fn pictured() -> String {
     )
 }
 
-/// Smoke in a box, fog in a ball and in a turned block, and a floor below.
+/// Smoke in a box, fog in a ball and in a turned block, a ball that only absorbs, and a floor below.
 fn clouds() -> String {
     let smoke = cube(&format!(
         r#""sigma_t": {}, "albedo": {}, "phase": {{"type": "blendphase", "weight": {},
@@ -42,6 +42,9 @@ fn clouds() -> String {
     format!(
         r#"{smoke}, "ball": {{"type": "sphere", "center": [1.4, 0.4, 0.6], "radius": 0.35, "bsdf": {{"type": "null"}},
                 "interior": {{"type": "homogeneous", "sigma_t": [2, 1, 0.5], "albedo": [0.9, 0.5, 0.8], "phase": {{"type": "hg", "g": -0.3}}}}}},
+            "ink": {{"type": "sphere", "center": [0.6, 1.7, -0.2], "radius": 0.5, "bsdf": {{"type": "null"}},
+                "interior": {{"type": "heterogeneous", "albedo": 0, "sigma_t": {{"type": "gridvolume", "resolution": [3, 2, 2], "value": 1,
+                    "to_world": [{{"translate": [0.1, 1.2, -0.7]}}]}}}}}},
             "block": {{"type": "cube", "bsdf": {{"type": "null"}},
                 "to_world": [{{"scale": 0.3}}, {{"rotate": {{"axis": [1, 1, 0], "angle": 30}}}}, {{"translate": [-0.9, 1.4, 0.9]}}],
                 "interior": {{"type": "heterogeneous", "sigma_t": {}, "albedo": 0.7}}}},
@@ -115,7 +118,7 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
                 "beam.to_world.rotate",
             ],
             format!(
-                r#"{}, {lamp}, {beam}, "ember": {{"type": "point", "position": [0.2, 0.3, -0.1], "intensity": 0.5}}"#,
+                r#"{}, {lamp}, {beam}, "ember": {{"type": "point", "position": [0.7, 1.8, -0.3], "intensity": 0.5}}"#,
                 clouds()
             ),
         ),
@@ -126,7 +129,7 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
                 r#"{}, {lamp}, "plate": {{"type": "disk", "bsdf": {},
                     "to_world": [{{"scale": 0.4}}, {{"rotate": {{"axis": [1, 0.3, 0], "angle": -35}}}}, {{"translate": [0.2, -0.2, 1.7]}}]}},
                     "ring": {{{flat}, "emitter": {{"type": "area", "radiance": 6}},
-                    "to_world": [{{"scale": 0.3}}, {{"rotate": {{"axis": [1, 0, 0.2], "angle": 95}}}}, {{"translate": [0.3, 2, 0.6]}}]}}"#,
+                    "to_world": [{{"scale": 0.3}}, {{"rotate": {{"axis": [1, 0, 0.2], "angle": 95}}}}, {{"translate": [0.3, 2, 0.9]}}]}}"#,
                 clouds(),
                 both(brushed)
             ),

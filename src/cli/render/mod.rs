@@ -25,7 +25,7 @@ use crate::output::run_folder::create;
 use crate::output::streams::{print_bytes, print_line};
 use crate::params::ParamSet;
 use crate::resident::{Resident, Transport};
-use crate::scene::{Background, Scene, Sensor};
+use crate::scene::{Background, Rules, Scene, Sensor};
 use film::{Film, films};
 use turntable::Turntable;
 
@@ -148,7 +148,9 @@ pub fn run(args: RenderArgs) -> Result<Outcome> {
         return turntable.render(&args, &scene, device.as_mut(), &mut progress);
     }
     // Render each film.
-    let opaque = !matches!(scene.background, Background::None) && !scene.integrator.hide_emitters;
+    // As in Mitsuba, an integrator's rules say whether what lies behind everything counts for alpha.
+    let counts = !matches!(scene.integrator.rules, Rules::Prb | Rules::Basic);
+    let opaque = counts && !matches!(scene.background, Background::None) && !scene.integrator.hide_emitters;
     for (film, stem) in films(&scene, &chosen).iter().zip(&stems) {
         let sensor = &scene.sensors[film.sensors[0]];
         let spp = args.spp.unwrap_or(sensor.spp.max(1));
