@@ -34,6 +34,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
         }
         let axis = aov_axis(launch.aov);
         var beside = sampled.ray;
+        var found = true;
         if axis < 2u {
             // The film position is relative to the centre.
             var shifted = sensor;
@@ -43,12 +44,16 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
                 shifted.center.y -= 1.0;
             }
             let next = sample_ray(shifted, pixel, pass_key(), sample).ray;
+            // Beyond the part of the film that a lens shows there is no difference.
+            found = next.valid;
             let closer = 1.0 / sqrt(f32(launch.spp));
             beside.origin += (next.origin - beside.origin) * closer;
             beside.direction += (next.direction - beside.direction) * closer;
         }
         // An irradiance meter's weight makes irradiance of radiance; surfaces are seen as they are.
-        sum += vec4f(aov_eval(launch.aov, sampled.ray, beside) * (sampled.weight / sensor_weight(sensor)), 0.0);
+        if found {
+            sum += vec4f(aov_eval(launch.aov, sampled.ray, beside) * (sampled.weight / sensor_weight(sensor)), 0.0);
+        }
     }
     if launch.last_sample == launch.spp {
         sum = sum / f32(launch.spp);

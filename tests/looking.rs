@@ -290,7 +290,8 @@ fn a_scene_is_summed_up_as_a_tree() {
 
 /// A rectangle of albedo (0.1, 0.2, 0.3) behind a smaller one, both seen along parallel rays from z = 4.
 const SCREENS: &str = r#"{
-    "integrator": {"type": "aov", "aovs": "d:depth, a:albedo, p:position, u:uv, g:geo_normal, s:sh_normal, i:shape_index, x:dp_du, y:dp_dv, n:prim_index, k:duv_dx, l:duv_dy"},
+    "integrator": {"type": "aov",
+        "aovs": "d:depth,a:albedo,p:position,u:uv,g:geo_normal,s:sh_normal,i:shape_index,x:dp_du,y:dp_dv,n:prim_index,k:duv_dx,l:duv_dy"},
     "film": {"type": "hdrfilm", "width": 8, "height": 4, "pixel_format": "rgba", "rfilter": {"type": "box"}},
     "pair": {
         "type": "batch", "film": {"type": "ref", "id": "film"},
@@ -364,6 +365,33 @@ fn first_surfaces_stand_beside_the_picture() {
         u[tile],
         u[wall]
     );
+}
+
+/// Whether a sky that the camera sees counts for alpha is a matter of the integrator, as in Mitsuba.
+#[test]
+fn alpha_of_what_lies_behind_follows_the_integrator() {
+    let folder = folder();
+    let scene = |integrator: &str| {
+        let ball = r#""ball": {"type": "sphere"}, "sky": {"type": "constant"}"#;
+        let sensor = r#""camera": {"type": "perspective", "to_world": [{"translate": [0, 0, -6]}],
+            "film": {"type": "hdrfilm", "width": 5, "height": 5, "pixel_format": "rgba", "rfilter": {"type": "box"}}}"#;
+        format!(r#"{{"integrator": {{"type": "{integrator}"}}, {sensor}, {ball}}}"#)
+    };
+    let rules = [
+        ("path", 1.0),
+        ("volpath", 1.0),
+        ("prbvolpath", 1.0),
+        ("ptracer", 1.0),
+        ("prb", 0.0),
+        ("prb_basic", 0.0),
+        ("direct", 0.0),
+    ];
+    for (integrator, corner) in rules {
+        fs::write(folder.path().join("sky.json"), scene(integrator)).expect("writable");
+        done(folder.path(), "render sky.json --device cpu --spp 4 -o sky.exr -q");
+        let alpha = channel(&folder.path().join("sky.exr"), "A");
+        assert_eq!([alpha[0], alpha[12]], [corner, 1.0], "{integrator}");
+    }
 }
 
 /// Triangles are counted in their file, and channels of an irradiance meter are not weighed like its irradiance.

@@ -244,7 +244,7 @@ fn a_lamp_moves_among_masks_and_panes() {
     );
 }
 
-/// Shapes move apart from media, lights without a surface anywhere, cameras not at all.
+/// Shapes move apart from media, lights without a surface also in those that scatter nothing, and cameras not at all.
 #[test]
 fn what_moves_beside_media_stands_apart_from_them() {
     let smoke = |more: &str, at: f64| {
@@ -339,7 +339,32 @@ fn what_moves_beside_media_stands_apart_from_them() {
     assert!(from(fog, 4.0, lamp, 4.0).is_some_and(|told| told.contains("`lamp` stands in a medium that scatters")));
     assert_eq!(from(fog, 4.0, lamp, 2.9), None);
     assert_eq!(from(&format!(r#"{fog}, "albedo": 0"#), 4.0, lamp, 4.0), None);
-    // Where media play no part, nothing is in the way.
+    // A ball of fog turned inside out has the fog outside; a hollow in fog has none, a ball of the same fog in the hollow has.
+    let around = |more: &str, lamp_at: f64| {
+        let text = format!(
+            r#"{{"integrator": {{"type": "volpath"}},
+                "camera": {{"type": "perspective", "film": {{"type": "hdrfilm", "width": 4, "height": 4}},
+                    "to_world": [{{"translate": [0, 0, 20]}}], "medium": {{{fog}, "id": "haze"}}}},
+                "hollow": {{"type": "sphere", "radius": 3, "bsdf": {{"type": "null"}}, "exterior": {{"type": "ref", "id": "haze"}}}},
+                "lamp": {{"type": "point", "position": [{lamp_at}, 0, 0]}} {more},
+                "optimize": {{"references": {{"type": "constant", "value": 0.5}}, "parameters": {{"{lamp}": {{}}}}}}}}"#
+        );
+        let scene = scene::parse(&text, Path::new("moving.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        Resident::new(&scene).err().map(|error| error.to_string())
+    };
+    let inner = r#", "ball": {"type": "sphere", "bsdf": {"type": "null"}, "interior": {"type": "ref", "id": "haze"}}"#;
+    assert_eq!(around("", 0.0), None);
+    assert!(around("", 4.0).is_some_and(|told| told.contains("`lamp` stands in a medium that scatters")));
+    assert!(around(inner, 0.0).is_some_and(|told| told.contains("`lamp` stands in a medium that scatters")));
+    assert_eq!(around(inner, 2.0), None);
+    // Where media play no part, nothing is in the way but what is without them.
+    let shining = format!(
+        "{}, {lit_other}",
+        smoke(fog, 4.0),
+        lit_other =
+            r#""glow": {"type": "sphere", "center": [0, 0, 9], "bsdf": {"type": "null"}, "emitter": {"type": "area"}}"#
+    );
+    assert!(said("prb", plain, &shining, &[ball]).is_some_and(|told| told.contains("lets everything pass")));
     assert_eq!(
         said("prb", plain, &smoke(fog, 1.9), &[ball, "camera.to_world.translate"]),
         None

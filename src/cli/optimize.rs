@@ -27,7 +27,7 @@ use crate::output::run_folder::{Opening, RunFolder};
 use crate::output::stored;
 use crate::report::Live;
 use crate::resident::Resident;
-use crate::scene::{Array, Optimize, Scene, Visited};
+use crate::scene::{Array, Optimize, Rules, Scene, Visited};
 use crate::serve::{Page, Reports, Setting};
 use crate::tell;
 
@@ -190,7 +190,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
     drop(device);
     if let Some(what) = misplaced(&scene, &folder.results()) {
         progress.note(&format!(
-            "warning: as things stand now, {what}; the last steps left this out"
+            "warning: at the end of this run {what}; derivatives have left this out since it came there"
         ));
     }
     conclude(&args, &progress, &folder, &report, page.ok().as_deref());
@@ -200,7 +200,8 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
 /// What a run has moved into a medium, in one sentence.
 fn misplaced(scene: &Scene, results: &Path) -> Option<String> {
     let moves = |visited: &Visited<&Array>| visited.quantity.moves() && visited.array.tuning.is_some();
-    if scene.world.media.is_empty() || !scene.visit().iter().any(moves) {
+    let follows = scene.integrator.rules == Rules::Volpath && !scene.world.media.is_empty();
+    if !follows || !scene.visit().iter().any(moves) {
         return None;
     }
     let (mut resident, mut params) = Resident::new(scene).ok()?;

@@ -4,7 +4,7 @@
 //! MPI itself never sums: each rank sums the values that it receives, in the order of the ranks or of the pieces, so that
 //! the bits of a sum depend neither on the MPI library nor on the network.
 
-/// For its test.
+/// Compiled beside MPI in tests, so that one build tests what a program without MPI tells.
 #[cfg(all(test, feature = "mpi"))]
 #[allow(dead_code, reason = "MPI stands in its place")]
 mod alone;

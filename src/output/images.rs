@@ -33,7 +33,7 @@ pub struct FileFormat {
     pub half: bool,
     /// Whether a PNG file has 16 bits a channel instead of 8.
     pub deep: bool,
-    /// Whether the background belongs to the picture: alpha is then 1 in every pixel that has a ray.
+    /// Whether what lies behind everything counts for alpha, which is then 1 in every pixel that has a ray.
     pub opaque: bool,
 }
 

@@ -50,7 +50,8 @@ fn lamp_obstacle(space: &Space, params: &ParamSet) -> Option<String> {
     moving.find_map(|(light, record)| {
         let [x, y, z, _] = record.position;
         let stands_in = |number: usize| scatters(&paths.media[number]) && space.holds(number, [x, y, z]);
-        let stands = !light.motion.is_empty() && (0..paths.media.len()).any(stands_in);
+        let shifts = light.motion.iter().any(|part| part.quantity == Quantity::Translation);
+        let stands = shifts && (0..paths.media.len()).any(stands_in);
         stands.then(|| {
             format!(
                 "`{}` stands in a medium that scatters light, whose points beside it would have to move with it; move lights that \
@@ -65,7 +66,7 @@ fn lamp_obstacle(space: &Space, params: &ParamSet) -> Option<String> {
 fn shape_obstacle(space: &Space) -> Option<String> {
     let Space { scene, paths, .. } = space;
     let numbered = scene.world.surfaces.iter().zip(0..);
-    let moving: Vec<(&Surface, u32)> = numbered.filter(|(surface, _)| moves(surface)).collect();
+    let moving: Vec<(&Surface, u32)> = numbered.filter(|(surface, _)| moves_points(surface)).collect();
     if moving.is_empty() {
         return None;
     }
@@ -75,10 +76,6 @@ fn shape_obstacle(space: &Space) -> Option<String> {
              without a surface alone"
                 .into(),
         );
-    }
-    let passes = |record: &SurfaceRecord| record.bsdf == NONE && record.light != NONE;
-    if paths.surfaces.iter().any(passes) {
-        return Some("there is a light on a surface that lets everything pass; give it a BSDF".into());
     }
     let regions: Vec<Corners> = (0..paths.media.len()).map(|medium| space.region(medium)).collect();
     moving.into_iter().find_map(|(surface, number)| {
@@ -101,7 +98,7 @@ fn shape_obstacle(space: &Space) -> Option<String> {
 }
 
 /// Whether a run moves the points of a surface, not its normals alone.
-fn moves(surface: &Surface) -> bool {
+fn moves_points(surface: &Surface) -> bool {
     let of_points = |part: &Motion| part.quantity != Quantity::VertexNormal;
     surface.motion.iter().any(of_points) || optimised_heights(surface).is_some()
 }
@@ -132,7 +129,7 @@ impl Space<'_> {
             return [low, high];
         }
         let numbered = self.paths.surfaces.iter().zip(0..);
-        let filled = numbered.filter(|(record, _)| fills(record, medium));
+        let filled = numbered.filter(|(record, number)| self.fills(record, *number, medium));
         let [least, most] = around(filled.flat_map(|(_, number)| self.place(number)));
         [
             [0, 1, 2].each(|a: usize| low[a].max(least[a])),
@@ -142,37 +139,44 @@ impl Space<'_> {
 
     /// Whether closed shapes hold all of the medium of this index.
     fn is_held(&self, medium: usize) -> bool {
-        let number = medium as u32;
-        let escapes =
-            |record: &SurfaceRecord| record.exterior == number || record.interior == number && !fills(record, medium);
+        let mut numbered = self.paths.surfaces.iter().zip(0..);
+        let escapes = |(record, number): (&SurfaceRecord, u32)| {
+            let bounds = [record.interior, record.exterior].contains(&(medium as u32));
+            let lies_inside = self.fills(record, number, medium) && record.exterior != medium as u32;
+            bounds && !lies_inside
+        };
         let holds_camera = |sensor: &Sensor| sensor.medium == Some(medium);
-        !self.paths.surfaces.iter().any(escapes) && !self.scene.sensors.iter().any(holds_camera)
+        !numbered.any(escapes) && !self.scene.sensors.iter().any(holds_camera)
     }
 
     /// Whether a point may lie in the medium of this index.
     fn holds(&self, medium: usize, p: [f32; 3]) -> bool {
         let MediumRecord { low, high, .. } = self.paths.media[medium];
         let within = |[low, high]: Corners| (0..3).all(|a| low[a] <= p[a] && p[a] <= high[a]);
-        let number = medium as u32;
-        // In a shape that the medium lies around there is none of it.
-        let lies_around = |record: &SurfaceRecord| {
-            record.exterior == number && record.interior != number && contains(record, p) == Some(true)
-        };
-        if !within([low, high]) || self.paths.surfaces.iter().any(lies_around) {
+        if !within([low, high]) {
             return false;
         }
-        let numbered = || self.paths.surfaces.iter().zip(0..);
-        let inside = |(record, number): (&SurfaceRecord, u32)| {
-            fills(record, medium) && contains(record, p).unwrap_or_else(|| within(self.place(number)))
+        let mut numbered = self.paths.surfaces.iter().zip(0..);
+        let lies_inside = |(record, number): (&SurfaceRecord, u32)| {
+            self.fills(record, number, medium) && contains(record, p).unwrap_or_else(|| within(self.place(number)))
         };
-        !self.is_held(medium) || numbered().any(inside)
+        // In a shape that the medium lies around there is none of it, unless it fills another in there.
+        let is_hollow = |record: &SurfaceRecord| {
+            let around = record.exterior == medium as u32 && record.interior != medium as u32 && record.side > 0.0;
+            around && contains(record, p) == Some(true)
+        };
+        numbered.any(lies_inside) || !self.is_held(medium) && !self.paths.surfaces.iter().any(is_hollow)
     }
-}
 
-/// Whether a medium lies on the inner side of a closed shape.
-fn fills(record: &SurfaceRecord, medium: usize) -> bool {
-    let is_closed = matches!(record.kind, surface::CUBE | surface::SPHERE | surface::MESH);
-    is_closed && record.interior == medium as u32 && record.side > 0.0
+    /// Whether a medium lies on the inner side of the surface of this number, which is closed and faces outwards.
+    fn fills(&self, record: &SurfaceRecord, number: u32, medium: usize) -> bool {
+        let is_closed = match record.kind {
+            surface::CUBE | surface::SPHERE => true,
+            surface::MESH => self.paths.rest.closed.get(number as usize) == Some(&true),
+            _ => false,
+        };
+        is_closed && record.interior == medium as u32 && record.side > 0.0
+    }
 }
 
 /// Whether a point lies in a cube or a sphere; None for other shapes.

@@ -51,6 +51,8 @@ pub struct Rest {
     pub motions: Vec<Option<Motion>>,
     /// Meshes whose vertices follow parameters, whether a run changes these or not.
     pub meshes: Vec<Vertices>,
+    /// For each surface whether it is a mesh that is closed and faces outwards.
+    pub(super) closed: Vec<bool>,
     /// For each surface how its [`Track`] is found.
     grounds: Vec<Ground>,
     to_world: Vec<Affine3A>,
@@ -112,6 +114,7 @@ impl Rest {
         let (surface_of, meshes): (Vec<usize>, Vec<Vertices>) = meshes.into_iter().unzip();
         let rest = Self {
             motions: Vec::new(),
+            closed: Vec::new(),
             grounds: Vec::new(),
             to_world: paths.surfaces.iter().map(|record| affine(&record.to_world)).collect(),
             lights: paths.lights.clone(),
@@ -120,7 +123,9 @@ impl Rest {
             corners: paths.corners.clone(),
             meshes,
         };
-        let Some(first) = first else { return Ok(rest) };
+        if first.is_none() {
+            return Ok(rest);
+        }
         for surface in surfaces {
             let of_vertices =
                 |part: &&scene::Motion| matches!(part.quantity, Quantity::Vertex | Quantity::VertexNormal);
@@ -135,7 +140,7 @@ impl Rest {
             }
         }
         if let Some(what) = obstacle(scene, paths) {
-            return Err(refusal(first, &what));
+            return Err(refusal(scene, &what));
         }
         let mut motions: Vec<_> = of_surfaces.map(|(parts, pivot)| motion(parts, pivot, params)).collect();
         for (surface, number) in surface_of.into_iter().zip(0..) {
@@ -167,9 +172,10 @@ impl Rest {
     }
 }
 
-/// The sentence that an array which moves something cannot be optimised.
-fn refusal(first: &Array, what: &str) -> String {
-    format!("`{}` cannot be optimised: {what}", first.path)
+/// The sentence that what moves in a scene cannot be optimised.
+pub(super) fn refusal(scene: &Scene, what: &str) -> String {
+    let path = first_moving(scene).map_or("", |first| &first.path);
+    format!("`{path}` cannot be optimised: {what}")
 }
 
 /// For each surface how its [`Track`] is found; [`Ground::Held`] for one that is not moved.
@@ -259,15 +265,15 @@ fn pivot(kind: &LightKind) -> Vec3A {
     }
 }
 
-/// Whether a run moves a surface.
-pub(super) fn moves(surface: &Surface) -> bool {
-    !surface.motion.is_empty() || optimised_heights(surface).is_some()
+/// Whether a run moves shapes, or turns their normals.
+pub(super) fn moves_shapes(scene: &Scene) -> bool {
+    let moves = |surface: &Surface| !surface.motion.is_empty() || optimised_heights(surface).is_some();
+    scene.world.surfaces.iter().any(moves)
 }
 
 /// Whether a run moves neither surfaces nor cameras, so that only lights without a surface may move.
 fn lights_alone(scene: &Scene) -> bool {
-    let World { surfaces, .. } = &scene.world;
-    !surfaces.iter().any(moves) && scene.sensors.iter().all(|sensor| sensor.motion.is_empty())
+    !moves_shapes(scene) && scene.sensors.iter().all(|sensor| sensor.motion.is_empty())
 }
 
 /// What in the scene has no derivatives by the motions, in one sentence; None where nothing is in the way.
@@ -313,6 +319,11 @@ fn obstacle(scene: &Scene, paths: &PathScene) -> Option<String> {
         leaf::PLASTIC => Some("`plastic`"),
         _ => None,
     });
+    // What is sent on by a light that lets everything pass has two third points: the light, and what lies behind it.
+    let shining = |record: &SurfaceRecord| record.bsdf == NONE && record.light != NONE;
+    if !still && paths.surfaces.iter().any(shining) {
+        return Some("there is a light on a surface that lets everything pass; give it a BSDF".into());
+    }
     // Boundaries of media, which let everything pass as it comes, are none of these.
     let passes = paths.surfaces.iter().any(|record| record.bsdf == NONE) && paths.media.is_empty();
     let open = (passes && !(still && shadowed)).then_some("`null` or `mask`");
@@ -397,13 +408,8 @@ impl PathScene {
     pub(super) fn settle(&mut self, scene: &Scene, params: &ParamSet) -> Result<(), String> {
         let values: Vec<&[f32]> = params.parameters.iter().map(|p| &p.values[..]).collect();
         let triangles = self.place(&values);
-        let Some(first) = first_moving(scene) else {
-            return Ok(());
-        };
-        match apart::obstacle(scene, self, &triangles, params) {
-            Some(what) => Err(refusal(first, &what)),
-            None => Ok(()),
-        }
+        let obstacle = first_moving(scene).and_then(|_| apart::obstacle(scene, self, &triangles, params));
+        obstacle.map_or(Ok(()), Err)
     }
 
     /// Moves surfaces, lights and the hierarchy to where `values`, those of all parameters, put them. Returns the triangles of

@@ -22,7 +22,7 @@ use super::layout::{
 };
 use super::magnitudes::magnitudes;
 use super::majorants::{MARGIN, MajorantRule};
-use super::motion::{Rest, illuminate};
+use super::motion::{Rest, illuminate, moves_shapes, refusal};
 use super::sealed::{Shell, is_sealed};
 use super::surface_free::{mark_alone, mark_surface_free};
 use super::tracer::LightTracer;
@@ -144,7 +144,8 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
         containers::check(scene, &containers)?;
     }
     set_floors(scene, &mut paths, &containers);
-    if following.is_empty() {
+    // A shape that moves may come into a medium's box.
+    if following.is_empty() && !moves_shapes(scene) {
         mark_surface_free(&mut paths.media, &paths.surfaces, &triangles);
     }
     let interiors = interiors(&paths.media, &paths.surfaces, &triangles);
@@ -195,9 +196,9 @@ pub(super) fn flatten(scene: &Scene, params: &ParamSet, background: Option<usize
             medium.set(layout::medium::SEALED, sealed);
         }
     }
-    paths
-        .settle(scene, params)
-        .map_err(|what| IoError::new(&scene.path, what))?;
+    paths.rest.closed = meshed.iter().map(|(_, is_closed)| *is_closed).collect();
+    let refused = |what: String| IoError::new(&scene.path, refusal(scene, &what));
+    paths.settle(scene, params).map_err(refused)?;
     paths.magnitudes = magnitudes(scene, &paths, params);
     Ok(paths)
 }

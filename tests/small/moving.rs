@@ -41,7 +41,8 @@ fn clouds() -> String {
     ));
     format!(
         r#"{smoke}, "ball": {{"type": "sphere", "center": [1.4, 0.4, 0.6], "radius": 0.35, "bsdf": {{"type": "null"}},
-                "interior": {{"type": "homogeneous", "sigma_t": [2, 1, 0.5], "albedo": [0.9, 0.5, 0.8], "phase": {{"type": "hg", "g": -0.3}}}}}},
+                "interior": {{"type": "homogeneous", "sigma_t": [2, 1, 0.5], "albedo": [0.9, 0.5, 0.8],
+                    "phase": {{"type": "hg", "g": -0.3}}}}}},
             "ink": {{"type": "sphere", "center": [0.6, 1.7, -0.2], "radius": 0.5, "bsdf": {{"type": "null"}},
                 "interior": {{"type": "heterogeneous", "albedo": 0, "sigma_t": {{"type": "gridvolume", "resolution": [3, 2, 2], "value": 1,
                     "to_world": [{{"translate": [0.1, 1.2, -0.7]}}]}}}}}},

@@ -145,7 +145,9 @@ fn leave_trail_in_medium(p: vec3f, incoming: vec3f, outgoing: vec3f, turn: u32, 
 
 // Passes through the path's present medium up to a surface of the normal `exit`, if it `leaves`, or to a point in the medium.
 fn drift_along(path: ptr<function, Path>, far: f32, leaves: bool, exit: vec3f, sampler: ptr<function, Sampler>) {
-    if !trail.open[1] || (*path).medium == NONE {
+    // Where the way ends in the medium, its end stands still.
+    let stands = trail.points[1].here.motion == NONE && !leaves && far < ENDLESS;
+    if !trail.open[1] || (*path).medium == NONE || stands {
         return;
     }
     var draws = sampler_aside(*sampler);

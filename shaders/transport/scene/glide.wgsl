@@ -91,7 +91,8 @@ fn glide(motion: Motion, origin: vec3f, width: f32, hit: Hit, ray: vec3f) -> Gli
     if is_shape(kind, SURFACE_SPHERE) || is_shape(kind, SURFACE_CYLINDER) {
         turning = slopes(hit).normal * ray * sign(cosine);
     }
-    let by_cosine = turning - ray * (abs(cosine) / hit.t);
+    // A ray that has passed boundaries counts `hit.t` from the last of them.
+    let by_cosine = turning - ray * (abs(cosine) / dot(hit.point.p - origin, ray));
     let lean = step_slope(abs(cosine) / LEAST_COSINE);
     let slope = by_cosine * (border.x * lean.y / LEAST_COSINE) - outwards * (lean.x * border.y / (1.0 - MIDDLE));
     let share = border.x * lean.x;

@@ -33,7 +33,7 @@ impl Stencil {
         }
     }
 
-    /// The weights of the texels; they sum to one.
+    /// The weights of the texels; those of a lookup sum to one, those of its derivatives to zero.
     #[inline(always)]
     pub fn weights(&self) -> &[f32; 8] {
         &self.weights

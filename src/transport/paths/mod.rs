@@ -3,11 +3,12 @@
 //! [`volpath`] is the walk, [`path_state`] its state, [`vertex`] a scattering vertex, `surface` what happens at one on a
 //! surface; [`tracking`] and [`next_event`] are free flights and shadow rays, and [`starts`] the camera rays. [`adjoint`] and
 //! [`reservoir`] are the derivatives that a replay sends, and [`replay_cache`] keeps flights and shadow rays of the first walk
-//! for it. `trail` remembers the last points of a path where shapes move, and `drift` how the transmittance between them changes, `chain` the vertices on smooth glass and mirrors
-//! whose points are moved; in its place `jacobian` propagates derivatives by inverted Jacobians of rays. [`packet`] follows
-//! several paths together: their [`flights`], and [`random_walks`] inside a medium with [`walk_notes`] for their replay, are
-//! made side by side in the lanes of vectors, and [`wave`] shades vertices so. [`radiative`] is radiative backpropagation, the
-//! baseline, and [`aov`] the channels beside a picture's radiance.
+//! for it. Where shapes move, `trail` remembers the last points of a path, and `drift` how the transmittance between them
+//! changes. `chain` remembers the vertices on smooth glass and mirrors whose points are moved; in its place `jacobian`
+//! propagates derivatives by inverted Jacobians of rays. [`packet`] follows several paths together: their [`flights`], and
+//! [`random_walks`] inside a medium with [`walk_notes`] for their replay, are made side by side in the lanes of vectors, and
+//! [`wave`] shades vertices so. [`radiative`] is radiative backpropagation, the baseline, and [`aov`] the channels beside a
+//! picture's radiance.
 
 pub mod adjoint;
 pub mod aov;

@@ -149,6 +149,10 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         let (Some(open), Some(medium)) = (open, scene.media.get(path.medium as usize)) else {
             return;
         };
+        // Where the way ends in the medium, its end stands still.
+        if exit.is_none() && far.is_finite() && !open.here.moves(scene) {
+            return;
+        }
         let mut draws = self.sampler.aside();
         let (origin, direction) = (path.origin, path.direction);
         open.drift

@@ -94,7 +94,9 @@ pub fn glide(scene: &SceneView, origin: [f32; 3], width: f32, hit: &Hit, ray: [f
         let rows = slopes(scene, hit).normal;
         turning = [0, 1, 2].each(|a| inner([0, 1, 2].each(|k| rows[k][a]), ray) * cosine.signum());
     }
-    let by_cosine = [0, 1, 2].each(|a| turning[a] - cosine.abs() * ray[a] / hit.t);
+    // A ray that has passed boundaries counts `hit.t` from the last of them.
+    let length = dot([0, 1, 2].each(|a: usize| hit.point.p[a] - origin[a]), ray);
+    let by_cosine = [0, 1, 2].each(|a| turning[a] - cosine.abs() * ray[a] / length);
     let [lean, rise] = step_slope(cosine.abs() / LEAST_COSINE);
     let share = border * lean;
     (share > 0.0).then(|| Glide {

@@ -63,6 +63,14 @@ pub struct Anchor {
     pub seen: Option<Seen>,
 }
 
+impl Anchor {
+    /// Whether anything moves the point.
+    #[inline]
+    pub fn moves(&self, scene: &SceneView) -> bool {
+        motion_of(scene, &self.hit).is_some() || self.seen.is_some_and(|seen| seen.moves(scene))
+    }
+}
+
 /// A ray that a point stays on: its direction, its camera's index among the scene's motions, and the share λ by which
 /// the point stays on it.
 #[derive(Debug, Clone, Copy)]

@@ -152,13 +152,11 @@ impl PathPasses {
                     return [0.0, 0.0, 0.0, MASKED];
                 };
                 let beside = match aov_axis(aov) {
-                    Some(axis) => sampling.beside(pixel, sample as u32, axis, 1.0 / (spp as f32).sqrt()),
+                    Some(axis) => sampling.beside(&begun.ray, pixel, sample as u32, axis),
                     None => Some(begun.ray),
                 };
-                let Some(beside) = beside else {
-                    return [0.0, 0.0, 0.0, MASKED];
-                };
-                let value = aov_eval(&scene, &values, aov, &begun.ray, &beside);
+                // Beyond the part of the film that a lens shows there is no difference.
+                let value = beside.map_or([0.0; 3], |beside| aov_eval(&scene, &values, aov, &begun.ray, &beside));
                 for c in 0..3 {
                     sum[c] += value[c] * (begun.weight * seen);
                 }

@@ -49,19 +49,19 @@ impl Sampling<'_> {
         })
     }
 
-    /// The ray at a share of the way from that of a sample to that of the same sample a pixel further along an axis of the film;
-    /// its direction is no unit vector.
-    pub(in crate::device::cpu) fn beside(&self, pixel: Pixel, sample: u32, axis: usize, share: f32) -> Option<Ray> {
-        let begin = |sensor: &SensorRecord| sample_ray(&self.inputs.scene, sensor, pixel, self.key, sample);
+    /// The ray of the same sample a pixel further along an axis of the film than `ray`, over the square root of the number of
+    /// samples; its direction is no unit vector. None where the lens has no inverse.
+    pub(in crate::device::cpu) fn beside(&self, ray: &Ray, pixel: Pixel, sample: u32, axis: usize) -> Option<Ray> {
         let mut shifted = *self.sensor(pixel);
         // The film position is relative to the centre.
         shifted.center[axis] -= 1.0;
-        let (here, next) = (begin(self.sensor(pixel))?.ray, begin(&shifted)?.ray);
+        let next = sample_ray(&self.inputs.scene, &shifted, pixel, self.key, sample)?.ray;
+        let share = 1.0 / (self.samples.len() as f32).sqrt();
         let mix = |from: [f32; 3], to: [f32; 3]| [0, 1, 2].each(|a: usize| from[a] + (to[a] - from[a]) * share);
         Some(Ray {
-            origin: mix(here.origin, next.origin),
-            direction: mix(here.direction, next.direction),
-            ..here
+            origin: mix(ray.origin, next.origin),
+            direction: mix(ray.direction, next.direction),
+            ..*ray
         })
     }
 
