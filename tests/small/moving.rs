@@ -125,7 +125,12 @@ pub fn moving_worlds() -> Vec<SmallWorld> {
         ),
         world(
             "what stands beside smoke and fog",
-            &["ground", "plate", "ring", "lamp.to_world.translate"],
+            &[
+                "ground.to_world.translate",
+                "plate.to_world.rotate",
+                "plate.to_world.scale",
+                "ring.to_world.translate",
+            ],
             format!(
                 r#"{}, {lamp}, "plate": {{"type": "disk", "bsdf": {},
                     "to_world": [{{"scale": 0.4}}, {{"rotate": {{"axis": [1, 0.3, 0], "angle": -35}}}}, {{"translate": [0.2, -0.2, 1.7]}}]}},
@@ -434,21 +439,21 @@ pub fn continuous_worlds() -> Vec<SmallWorld> {
             format!("{}, {panel}}}, {bulb}, {lamp}, {spot}", front(&painted)),
         ),
         world(
-            "lamps that move in smoke and fog",
+            "lights and a wall that move around smoke and fog",
             [
-                "lamp.to_world.translate",
-                "beam.to_world.translate",
-                "beam.to_world.rotate",
+                of(&["wall", "panel"]),
+                [
+                    "lamp.to_world.translate",
+                    "beam.to_world.translate",
+                    "beam.to_world.rotate",
+                ]
+                .map(String::from)
+                .to_vec(),
             ]
-            .map(String::from)
-            .to_vec(),
-            format!("{}, {lamp}, {spot}", clouds()),
-        ),
-        world(
-            "a wall and a panel that move around smoke and fog",
-            of(&["wall", "panel"]),
+            .concat(),
             format!(
-                r#"{}, {panel}}}, "wall": {{"type": "rectangle", "bsdf": {rough}, "to_world": [{{"scale": 6}}, {{"translate": [0, 0, -1.5]}}]}}"#,
+                r#"{}, {lamp}, {spot}, {panel}}}, "wall": {{"type": "rectangle", "bsdf": {rough},
+                    "to_world": [{{"scale": 6}}, {{"translate": [0, 0, -1.5]}}]}}"#,
                 clouds()
             ),
         ),

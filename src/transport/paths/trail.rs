@@ -103,8 +103,8 @@ impl<N: Number, F: Fields<N>, S: Sink<N>, I: Incident<N>> Walk<'_, N, F, S, I> {
         }
     }
 
-    /// The anchor of a vertex on a surface, with the tangent that its frame is made from: the surface's ∂p/∂u for an anisotropic BSDF; for
-    /// an isotropic one, or where ∂p/∂u has no tangential part, the first axis of `at`.
+    /// The anchor of a vertex on a surface, with the tangent that its frame is made from: the surface's ∂p/∂u for an anisotropic
+    /// BSDF; for an isotropic one, or where ∂p/∂u has no tangential part, the first axis of `at`.
     #[inline]
     fn here_on(&self, at: &Interaction) -> Anchor {
         let turnable = at.record(self.scene).flags & bsdf::ANISOTROPIC == 0;

@@ -20,7 +20,7 @@ use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::sampler::dot;
 
-/// The third point: where a path goes to from a surface.
+/// The third point: where a path goes to from the second.
 #[derive(Debug, Clone, Copy)]
 pub enum Onwards {
     /// A fixed direction, to the background or to a distant light.
@@ -208,7 +208,7 @@ impl<N: Number> ThreePoints<'_, N> {
     }
 
     /// The factor |a · v| / |v|³ of (50), which turns density by solid angle into density by the third point's area and
-    /// includes the growth of areas; 1 / |v|² for a light without extent, 1 for a fixed direction.
+    /// includes the growth of areas; 1 / |v|² for a light without extent or a point of a medium, 1 for a fixed direction.
     #[inline]
     fn density(&self, places: &Places<N>, sight: &Sight<N>) -> N {
         let to = sight.to[1];
