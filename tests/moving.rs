@@ -339,6 +339,21 @@ fn what_moves_beside_media_stands_apart_from_them() {
     assert!(from(fog, 4.0, lamp, 4.0).is_some_and(|told| told.contains("`lamp` stands in a medium that scatters")));
     assert_eq!(from(fog, 4.0, lamp, 2.9), None);
     assert_eq!(from(&format!(r#"{fog}, "albedo": 0"#), 4.0, lamp, 4.0), None);
+    // Other values are placed and tested alike, as those that a run ends with and those of `--parameters`.
+    let text = format!(
+        r#"{{"integrator": {{"type": "volpath"}},
+            "camera": {{"type": "perspective", "film": {{"type": "hdrfilm", "width": 4, "height": 4}}}},
+            "ball": {{"type": "sphere", "center": [0, 0, 9]}} {},
+            "optimize": {{"references": {{"type": "constant", "value": 0.5}}, "parameters": {{"{ball}": {{}}}}}}}}"#,
+        smoke(fog, 4.0)
+    );
+    let scene = scene::parse(&text, Path::new("moving.json")).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let (mut resident, mut params) = Resident::new(&scene).expect("the ball stands apart");
+    assert_eq!(resident.settle(&scene, &params), Ok(()));
+    let moved = params.find(ball).expect("it is a parameter");
+    params.parameters[moved].values = vec![4.0, 0.0, -9.0];
+    let told = resident.settle(&scene, &params).expect_err("it stands in the fog");
+    assert!(told.starts_with("`ball` touches or stands in a medium"), "{told}");
     // A ball of fog turned inside out has the fog outside; a hollow in fog has none, a ball of the same fog in the hollow has.
     let around = |more: &str, lamp_at: f64| {
         let text = format!(

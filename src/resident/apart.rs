@@ -5,7 +5,7 @@ use super::bvh::Corners;
 use super::layout::{MediumRecord, NONE, SurfaceRecord, Triangle, lookup, surface, surfaces_only};
 use super::motion::optimised_heights;
 use super::paths::PathScene;
-use super::surface_free::corners_of;
+use super::surface_free::{apply, around, corners_of};
 use crate::each::EachEntry;
 use crate::params::{ParamSet, Quantity};
 use crate::scene::{Motion, Scene, Sensor, Surface};
@@ -181,24 +181,12 @@ impl Space<'_> {
 
 /// Whether a point lies in a cube or a sphere; None for other shapes.
 fn contains(record: &SurfaceRecord, p: [f32; 3]) -> Option<bool> {
-    let m = &record.to_local;
-    let local = [0, 1, 2].each(|row: usize| m[row][0] * p[0] + m[row][1] * p[1] + m[row][2] * p[2] + m[row][3]);
+    let local = apply(&record.to_local, p);
     match record.kind {
         surface::CUBE => Some(local.iter().all(|x| x.abs() <= 1.0)),
         surface::SPHERE => Some(local.iter().map(|x| x * x).sum::<f32>() <= 1.0),
         _ => None,
     }
-}
-
-/// The box around points.
-fn around(points: impl IntoIterator<Item = [f32; 3]>) -> Corners {
-    let none = [[f32::INFINITY; 3], [f32::NEG_INFINITY; 3]];
-    points.into_iter().fold(none, |[low, high], p| {
-        [
-            [0, 1, 2].each(|a: usize| low[a].min(p[a])),
-            [0, 1, 2].each(|a: usize| high[a].max(p[a])),
-        ]
-    })
 }
 
 /// Whether two boxes have points in common.

@@ -3,8 +3,7 @@
 
 use super::bvh::Corners;
 use super::layout::{LightRecord, NONE, SurfaceRecord, Triangle, light, surface};
-use super::surface_free::{Inside, corners_of};
-use crate::each::EachEntry;
+use super::surface_free::{Inside, around, corners_of};
 
 /// A surface's record, with what else decides whether it seals a medium.
 #[derive(Debug, Clone, Copy)]
@@ -60,11 +59,7 @@ impl Shell<'_> {
     }
 
     fn bounds(&self) -> Corners {
-        let points = self.points();
-        [f32::min, f32::max].each(|pick| {
-            let first = points.first().copied().unwrap_or_default();
-            points.iter().fold(first, |of, p| [0, 1, 2].each(|a| pick(of[a], p[a])))
-        })
+        around(self.points())
     }
 }
 

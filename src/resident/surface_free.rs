@@ -95,11 +95,23 @@ pub(super) fn corners_of(record: &SurfaceRecord) -> [[f32; 3]; 8] {
     solid.each(|c| apply(&record.to_world, c))
 }
 
+/// The box around points.
+pub(super) fn around(points: impl IntoIterator<Item = [f32; 3]>) -> Corners {
+    let none = [[f32::INFINITY; 3], [f32::NEG_INFINITY; 3]];
+    points.into_iter().fold(none, |[low, high], p| {
+        [
+            [0, 1, 2].each(|a: usize| low[a].min(p[a])),
+            [0, 1, 2].each(|a: usize| high[a].max(p[a])),
+        ]
+    })
+}
+
 fn corners(low: [f32; 3], high: [f32; 3]) -> [[f32; 3]; 8] {
     each_index(|k| each_index(|a| if k >> a & 1 == 0 { low[a] } else { high[a] }))
 }
 
-fn apply(m: &Rows, p: [f32; 3]) -> [f32; 3] {
+/// Applies an affine map.
+pub(super) fn apply(m: &Rows, p: [f32; 3]) -> [f32; 3] {
     each_index(|a| m[a][0] * p[0] + m[a][1] * p[1] + m[a][2] * p[2] + m[a][3])
 }
 

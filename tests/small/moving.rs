@@ -419,38 +419,27 @@ pub fn continuous_worlds() -> Vec<SmallWorld> {
             .flat_map(|shape| parts.map(|part| format!("{shape}.to_world.{part}")))
             .collect()
     };
+    let aimed = || {
+        [
+            "lamp.to_world.translate",
+            "beam.to_world.translate",
+            "beam.to_world.rotate",
+        ]
+        .map(String::from)
+        .to_vec()
+    };
     let world = |name, parts: Vec<String>, objects: String| {
         moving(name, &parts.iter().map(String::as_str).collect::<Vec<_>>(), objects)
     };
     vec![
         world(
             "a painted wall under lights that move",
-            [
-                of(&["panel", "bulb"]),
-                [
-                    "lamp.to_world.translate",
-                    "beam.to_world.translate",
-                    "beam.to_world.rotate",
-                ]
-                .map(String::from)
-                .to_vec(),
-            ]
-            .concat(),
+            [of(&["panel", "bulb"]), aimed()].concat(),
             format!("{}, {panel}}}, {bulb}, {lamp}, {spot}", front(&painted)),
         ),
         world(
             "lights and a wall that move around smoke and fog",
-            [
-                of(&["wall", "panel"]),
-                [
-                    "lamp.to_world.translate",
-                    "beam.to_world.translate",
-                    "beam.to_world.rotate",
-                ]
-                .map(String::from)
-                .to_vec(),
-            ]
-            .concat(),
+            [of(&["wall", "panel"]), aimed()].concat(),
             format!(
                 r#"{}, {lamp}, {spot}, {panel}}}, "wall": {{"type": "rectangle", "bsdf": {rough},
                     "to_world": [{{"scale": 6}}, {{"translate": [0, 0, -1.5]}}]}}"#,
