@@ -40,7 +40,7 @@ fn forward_mode_agrees_with_frozen_differences() {
         let setup = setup(file);
         let parameter = setup.params.find(path).expect("there");
         let direction = direction(&setup.params.parameters[parameter], motion.clone()).expect("possible");
-        let found = forward(&setup, parameter, &direction, 1e-3).expect("a walk");
+        let found = forward(&setup, parameter, &direction, None).expect("a walk");
         assert!(found.largest > 0.0, "{path} {motion:?} changes the image");
         assert!(
             found.difference <= 1e-6 * found.largest,
@@ -83,7 +83,7 @@ fn samples_count_as_much_as_in_a_replay() {
         setup.spp = 64;
         let parameter = setup.checked[0];
         let channels = setup.params.parameters[parameter].values.len();
-        let found = forward(&setup, parameter, &vec![1.0; channels], 1e-3).expect("a walk");
+        let found = forward(&setup, parameter, &vec![1.0; channels], Some(1e-3)).expect("a walk");
         let adjoint = PathObjective::new(&setup, gradient::FREE_FLIGHT).adjoint(7);
         let expected: f64 = adjoint.gradient[parameter].iter().sum();
         let weigh = |(place, slope): (u32, &Option<[f64; 3]>)| {
@@ -98,6 +98,38 @@ fn samples_count_as_much_as_in_a_replay() {
             found.difference < 1e-6 * found.largest,
             "{sensor}: {}",
             found.difference
+        );
+    }
+}
+
+/// Along what moves, steps are those of lengths and degrees, and paths that graze a surface or pass behind another have shorter ones.
+#[test]
+fn what_moves_agrees_with_frozen_differences() {
+    for (parameter, tangent) in [
+        ("ball.to_world.translate", [0.0, 0.0, 1.0]),
+        ("ball.to_world.rotate", [1.0, 2.0, 0.0]),
+        ("lamp.to_world.translate", [1.0, 0.0, 0.5]),
+    ] {
+        let text = format!(
+            r#"{{"integrator": {{"type": "prb", "max_depth": 4}},
+            "camera": {{"type": "perspective", "film": {{"type": "hdrfilm", "width": 16, "height": 16}},
+                "to_world": [{{"look_at": {{"origin": [0, 1, 4], "target": [0, 0, 0], "up": [0, 1, 0]}}}}]}},
+            "floor": {{"type": "rectangle", "to_world": [{{"scale": 3}}, {{"rotate": {{"axis": [1, 0, 0], "angle": -90}}}},
+                {{"translate": [0, -1, 0]}}]}},
+            "ball": {{"type": "sphere", "radius": 0.7, "bsdf": {{"type": "roughplastic", "alpha": 0.2}}}},
+            "lamp": {{"type": "rectangle", "to_world": [{{"rotate": {{"axis": [1, 0, 0], "angle": 90}}}}, {{"translate": [0, 2, 1]}}],
+                "emitter": {{"type": "area", "radiance": 5}}}},
+            "optimize": {{"references": {{"type": "constant", "value": 0.5}}, "parameters": {{"{parameter}": {{}}}}}}}}"#
+        );
+        let mut setup = setup_of(&text, parameter);
+        setup.spp = 16;
+        let found = forward(&setup, setup.checked[0], &tangent, None).expect("a walk");
+        assert!(found.largest > 0.0, "{parameter} changes the image");
+        assert!(
+            found.difference <= 1e-6 * found.largest,
+            "{parameter}: {} of {}",
+            found.difference,
+            found.largest
         );
     }
 }
@@ -122,7 +154,7 @@ fn what_bends_paths_is_refused() {
         let setup = setup_of(&(text.to_string() + &optimize), parameter);
         let slot = setup.checked[0];
         let direction = vec![1.0; setup.params.parameters[slot].values.len()];
-        let found = forward(&setup, slot, &direction, 1e-3);
+        let found = forward(&setup, slot, &direction, Some(1e-3));
         assert_eq!(found.is_err(), refused, "{parameter}");
         if let Err(error) = found {
             assert!(error.to_string().contains("use `prbopt backpropagate`"), "{error}");
@@ -140,7 +172,9 @@ fn pieces_do_not_show() {
         setup.batch.drawn = Some(pixels);
         let parameter = setup.params.find("smoke.interior.sigma_t").expect("there");
         let direction = direction(&setup.params.parameters[parameter], Motion::Scale(None)).expect("possible");
-        forward(&setup, parameter, &direction, 1e-3).expect("a walk").slopes
+        forward(&setup, parameter, &direction, Some(1e-3))
+            .expect("a walk")
+            .slopes
     };
     let (several, one) = (found(150), found(128));
     assert_eq!((several.len(), &several[..128]), (150, &one[..]));

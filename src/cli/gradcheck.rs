@@ -119,12 +119,14 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
         gradcheck::write::write(folder, &setup, &options, &outcome)?;
     }
     let report = &outcome.report;
+    let verdicts = report.parameters.iter().map(|p| p.passed);
+    let verdicts: Vec<bool> = verdicts.chain(report.tracking.iter().map(|t| t.passed)).collect();
     if args.verbosity.json {
-        print_line(&serde_json::to_string(report)?);
+        let mut line = serde_json::to_value(report)?;
+        line["judged"] = verdicts.len().into();
+        print_line(&line.to_string());
     } else if args.verbosity.speaks() {
         print_line(&report.to_string());
-        let verdicts = report.parameters.iter().map(|p| p.passed);
-        let verdicts: Vec<bool> = verdicts.chain(report.tracking.iter().map(|t| t.passed)).collect();
         let failed = verdicts.iter().filter(|passed| !**passed).count();
         print_line(&match failed {
             0 if verdicts.is_empty() => {

@@ -61,9 +61,10 @@ pub struct GradientArgs {
     /// Of the scene's loss by every entry, on the device: slices through the gradient
     #[arg(long)]
     pub loss: bool,
-    /// The step of the finite differences that forward mode is compared with, relative to the number
-    #[arg(long, value_name = "SHARE", default_value_t = 1e-3, allow_negative_numbers = true)]
-    pub step: f64,
+    /// The largest step of the finite differences that forward mode is compared with, relative to the parameter's largest value
+    /// (default: that of `gradcheck` along paths, else 0.001)
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub step: Option<f64>,
     #[command(flatten)]
     pub derivative: DerivativeArgs,
 }
@@ -164,11 +165,12 @@ impl Tangent {
 /// # Errors
 /// The scene has mistakes, there is no such parameter, sensor or device, or a file cannot be written.
 pub fn run(args: GradientArgs) -> Result<Outcome> {
-    ensure!(
-        args.step.is_finite() && args.step > 0.0,
-        "--step {}: expected a positive number",
-        args.step
-    );
+    if let Some(step) = args.step {
+        ensure!(
+            step.is_finite() && step > 0.0,
+            "--step {step}: expected a positive number"
+        );
+    }
     // Prepare the scene and the parameter's values.
     let asked = &args.derivative;
     let named = vec![args.parameter.clone()];

@@ -53,7 +53,7 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Turn a data set of photographs with cameras into a scene file
+    /// Turn photographs with cameras, a picture, or a scene in Mitsuba's XML or glTF into a scene file
     Import(import::ImportArgs),
     /// Reconstruct what the scene's `optimize` block names
     Optimize(optimize::OptimizeArgs),

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use super::field::fields::{Fields, Plain, Role};
 use super::field::objective::{CastRay, cast_rays};
 use super::light::LightObjective;
+use super::paths::difference::{self, Way, default_step};
 use super::paths::fields::Sides;
 use super::paths::fresh::bends;
 use super::paths::objective::{PathObjective, cast_paths};
@@ -25,6 +26,9 @@ use crate::transport::number::dual::Dual;
 
 /// Paths in memory at a time (at least those of one pixel): a few hundred bytes each.
 pub const PATHS_AT_ONCE: u32 = 1 << 18;
+
+/// The largest step of finite differences relative to a parameter's largest value, where a scene does not trace paths.
+pub const STEP: f64 = 1e-3;
 
 /// The scalar that an image is differentiated by.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,29 +128,34 @@ pub fn direction(parameter: &Parameter, motion: Motion) -> anyhow::Result<Vec<f6
     }
 }
 
-/// Differentiates the image of a setup's batch by the scalar behind `direction`. `step` is the larger step of the
-/// finite differences: the largest change of an entry, relative to the parameter's largest value.
+/// Differentiates the image of a setup's batch by the scalar behind `direction`. `step` is the largest step of the
+/// finite differences: the largest change of an entry, relative to the parameter's largest value (as it is where all
+/// values are zero). Without it paths have the step of `gradcheck`, which depends on the parameter's kind, and all else
+/// [`STEP`].
 ///
 /// # Errors
 /// The walk does not read the parameter, or the parameter moves points of paths as only attached path replay follows
 /// them.
-pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> anyhow::Result<Forward> {
+pub fn forward(setup: &Setup, parameter: usize, direction: &[f64], step: Option<f64>) -> anyhow::Result<Forward> {
     let largest = |of: &mut dyn Iterator<Item = f64>| of.fold(0.0, |m: f64, v| m.max(v.abs()));
     let values = setup.params.parameters[parameter].values.iter();
     let reach = largest(&mut values.map(|v| f64::from(*v)));
     let speed = largest(&mut direction.iter().copied());
-    let step = if reach > 0.0 && speed > 0.0 {
-        step * reach / speed
-    } else {
-        step
-    };
+    let per_unit = |step: f64| if speed > 0.0 { step / speed } else { step };
+    let relative = |share: f64| per_unit(if reach > 0.0 { share * reach } else { share });
+    let (asked, step) = (step.map(relative), relative(step.unwrap_or(STEP)));
     match &setup.resident.transport {
         Transport::Paths(_) if bends(setup, parameter) => anyhow::bail!(
             "{}: moves points of paths behind smooth glass and mirrors, which forward mode does not follow; use \
              `prbopt backpropagate`, or `prbopt gradient --loss`",
             setup.params.parameters[parameter].path
         ),
-        Transport::Paths(_) => Ok(of_paths(setup, parameter, direction, step)),
+        Transport::Paths(_) => {
+            let objective = PathObjective::without_paths(setup, gradient::FREE_FLIGHT);
+            let of_kind = || default_step(&objective, parameter, setup.params.parameters[parameter].quantity);
+            let step = asked.unwrap_or_else(|| per_unit(of_kind()));
+            Ok(of_paths(setup, &objective, parameter, direction, step))
+        }
         Transport::Splats(scene) => Ok(of_splats(setup, scene, parameter, direction, step)),
         Transport::Light(scene) => {
             anyhow::ensure!(
@@ -201,25 +210,26 @@ fn of_field(setup: &Setup, role: Role, direction: &[f64], step: f64) -> Forward 
     })
 }
 
-fn of_paths(setup: &Setup, parameter: usize, direction: &[f64], step: f64) -> Forward {
-    let objective = PathObjective::without_paths(setup, gradient::FREE_FLIGHT);
+fn of_paths(setup: &Setup, objective: &PathObjective, parameter: usize, direction: &[f64], step: f64) -> Forward {
     let mut dual: Sides<Dual> = Sides::new(&setup.params, |v| Dual::constant(v.into()));
     seed(&mut dual.integrand[parameter], direction);
     let mut moved = objective.fields.clone();
+    let changes = direction.iter().copied().enumerate().filter(|(_, by)| *by != 0.0);
+    let way = Way {
+        parameter,
+        changes: changes.collect(),
+    };
     in_pieces(setup, |places| {
         let casts = cast_paths(&setup.resident, &setup.batch, setup.keys, setup.spp, places);
         let slopes = casts
             .par_iter()
             .map(|cast| weighed(objective.gather(&dual, cast).each(|c| c.slope), cast.weight))
             .collect();
-        let image = |t: f64| -> Vec<[f64; 3]> {
-            let base = &objective.fields.integrand[parameter];
-            shift(&mut moved.integrand[parameter], base, direction, t);
-            let gather = |cast| weighed(objective.gather(&moved, cast), cast.weight);
-            casts.par_iter().map(gather).collect()
-        };
+        let all: Vec<_> = casts.iter().collect();
+        let found = difference::slopes(objective, &mut moved, &way, &all, step);
+        let pairs = found.iter().zip(&casts);
         Piece {
-            differences: extrapolated(image, step),
+            differences: pairs.map(|(slope, cast)| weighed(slope.value, cast.weight)).collect(),
             slopes,
             places: casts.iter().map(|cast| cast.place).collect(),
         }

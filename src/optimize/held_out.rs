@@ -102,7 +102,8 @@ pub(super) fn write_reference(folder: &RunFolder, stem: &str, coded: &Image) -> 
     Ok(image::write_png(&parent.join(format!("{stem}.png")), coded)?)
 }
 
-fn compare(name: &str, picture: &Picture, mut reference: Image) -> ViewFigures {
+/// Compares a picture with the view's reference, sRGB-coded.
+pub(super) fn compare(name: &str, picture: &Picture, mut reference: Image) -> ViewFigures {
     let mut image = picture.coded();
     image.data.iter_mut().for_each(|v| *v = v.clamp(0.0, 1.0));
     for (pixel, texel) in picture.pixels.iter().zip(reference.data.chunks_exact_mut(3)) {

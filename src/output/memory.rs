@@ -10,9 +10,19 @@ pub fn resident_mib() -> Option<u64> {
     status_kib("VmRSS:").map(|kib| kib / 1024)
 }
 
+/// Memory that can still be used without swapping, in bytes; None where the system does not tell.
+pub fn available_bytes() -> Option<u64> {
+    kib_of("/proc/meminfo", "MemAvailable:").map(|kib| kib << 10)
+}
+
 fn status_kib(field: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    kib_of("/proc/self/status", field)
+}
+
+/// A figure of one of the system's lists.
+fn kib_of(list: &str, field: &str) -> Option<u64> {
+    let list = std::fs::read_to_string(list).ok()?;
+    let line = list.lines().find_map(|line| line.strip_prefix(field))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
@@ -39,6 +49,8 @@ mod tests {
         assert!(told.abs_diff(counted) <= 2 && told >= 90, "{told} MiB, not {counted}");
         assert!(peak_resident_mib().expect("told") >= 96, "{}", block.len());
         assert_eq!(status_kib("NoSuchField:"), None);
+        let available = available_bytes().expect("told");
+        assert!(available > 1 << 24 && available < 1 << 50, "{available}");
         drop(block);
         let (peak, now) = (peak_resident_mib().expect("told"), resident_mib().expect("told"));
         assert!(now <= peak && peak < 1 << 20, "{now} MiB, at most {peak}");

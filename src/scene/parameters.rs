@@ -152,7 +152,9 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, att
         tunable.array.source = source;
     }
     if let Some(value) = object.get("start_resolution") {
+        let own = tunable.array.shape;
         start_resolution(&value, tunable.array);
+        warn_of_another_end(&value, own, tunable.array, stages);
     }
     object.finish();
     tunable.array.tuning = Some(Tuning {
@@ -162,6 +164,19 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, att
     });
     volume::check_size(value, final_shape(tunable.array, stages));
     replaces
+}
+
+/// Warns if a `start_resolution` and the stages end at another resolution than `own`, that of the array's place in the file.
+fn warn_of_another_end(value: &Value<'_>, own: Shape, array: &Array, stages: &[Stage]) {
+    let end = final_shape(array, stages);
+    if own.texels() > 1 && array.shape != own && end != own {
+        let [own, start, end] = [own, array.shape, end].map(|shape| shape.size.map(|n| n.to_string()).join("×"));
+        value.context.warn(format!(
+            "`{}` has {own} texels where it stands, but begins with the {start} of its `start_resolution`, which the stages refine to \
+             {end}: change one of them, or remove `start_resolution`",
+            array.path
+        ));
+    }
 }
 
 /// The shape after all stages, which refine grids, textures and environment maps.

@@ -233,6 +233,7 @@ pub(super) fn instead(name: &str) -> Option<&'static str> {
             Some("take `direct`, whose derivatives leave out that silhouettes and the borders of shadows move")
         }
         "merge" => Some("put the shapes that it holds in its place"),
+        "resources" => Some("write its `path` before the names of files, which are relative to the scene file"),
         _ => None,
     }
 }

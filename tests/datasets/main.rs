@@ -314,6 +314,9 @@ fn transforms_files_bring_notes_and_a_scale() {
     );
     let poses = |set: &Dataset| set.views.iter().map(|view| view.to_world).collect::<Vec<_>>();
     assert_eq!(poses(&told), poses(&plain));
+    value["frames"][0]["mask_path"] = json!("masks/0.png");
+    let told = load_transforms(&value).expect("a data set");
+    assert!(told.notes[1].contains("1 of the frames has a mask"), "{:?}", told.notes);
 }
 
 /// Each mistake in a transforms file names its place and what was expected.

@@ -51,7 +51,7 @@ const WORLD: &str = r#"{
   "integrator": {"type": "prbvolpath"},
   "camera": {"type": "perspective", "film": {"type": "hdrfilm", "width": 8, "height": 8}},
   "box": {
-    "type": "cube",
+    "type": "cube", "to_world": [{"translate": [1, 1, 1]}, {"scale": 0.5}],
     "bsdf": {"type": "null"},
     "interior": {
       "type": "heterogeneous",

@@ -9,7 +9,8 @@
 
 use rayon::prelude::*;
 
-use super::objective::PathObjective;
+use super::fields::Sides;
+use super::objective::{CastPath, PathObjective};
 use crate::each::EachEntry;
 use crate::gradcheck::field::difference::{Difference, extrapolate};
 use crate::gradcheck::field::objective::dot;
@@ -75,47 +76,72 @@ pub fn default_step(objective: &PathObjective, parameter: usize, quantity: Quant
     }
 }
 
+/// Entries of a parameter that change together, each by its number times the step.
+#[derive(Debug, Clone)]
+pub struct Way {
+    pub parameter: usize,
+    pub changes: Vec<(usize, f64)>,
+}
+
 /// The derivatives of the objectives with weights `seeds` by an entry of a parameter, and for each the sum of the
 /// magnitudes of the weighted radiances that were subtracted; `rays` are the paths that the entry affects.
 pub fn difference(
     objective: &mut PathObjective,
-    entry: (usize, usize),
+    (parameter, flat): (usize, usize),
     rays: &[u32],
     step: f64,
     seeds: &[u32],
 ) -> (Difference, Vec<f64>) {
-    let mut slopes = slopes(objective, entry, rays, step);
-    // Paths that pass a corner within the step are differenced by shorter steps.
-    let mut shorter = step;
-    for _ in 0..SHORTENINGS {
-        shorter /= SHORTENING;
-        let bent: Vec<usize> = (0..rays.len()).filter(|&i| slopes[i].is_bent()).collect();
-        if bent.is_empty() {
-            break;
-        }
-        let again: Vec<u32> = bent.iter().map(|&i| rays[i]).collect();
-        let found = self::slopes(objective, entry, &again, shorter);
-        for (i, slope) in bent.into_iter().zip(found) {
-            if slope.spread < slopes[i].spread {
-                slopes[i] = slope;
-            }
-        }
-    }
+    let way = Way {
+        parameter,
+        changes: vec![(flat, 1.0)],
+    };
+    let mut fields = std::mem::take(&mut objective.fields);
+    let casts: Vec<&CastPath> = rays.iter().map(|&ray| &objective.casts[ray as usize]).collect();
+    let slopes = slopes(objective, &mut fields, &way, &casts, step);
     let (mut fixed, mut sizes) = (vec![0.0; seeds.len()], vec![0.0; seeds.len()]);
-    for (slope, &ray) in slopes.iter().zip(rays) {
-        let cast = &objective.casts[ray as usize];
+    for (slope, cast) in slopes.iter().zip(casts) {
         for ((sum, size), &seed) in fixed.iter_mut().zip(&mut sizes).zip(seeds) {
             let weight = objective.weight(seed, cast);
             *sum += dot(weight, slope.value);
             *size += dot(weight.each(f64::abs), slope.radiance.each(f64::abs));
         }
     }
+    objective.fields = fields;
     let difference = Difference {
         fixed,
         sides: None,
         blurred: false,
     };
     (difference, sizes)
+}
+
+/// The derivatives of the radiances of `casts` along a way, where `fields` hold the values at which it begins; `step` is the
+/// largest of the steps. Paths that pass a corner within it are differenced by shorter steps.
+pub fn slopes(
+    objective: &PathObjective,
+    fields: &mut Sides<f64>,
+    way: &Way,
+    casts: &[&CastPath],
+    step: f64,
+) -> Vec<Slope> {
+    let mut slopes = slopes_of_step(objective, fields, way, casts, step);
+    let mut shorter = step;
+    for _ in 0..SHORTENINGS {
+        shorter /= SHORTENING;
+        let bent: Vec<usize> = (0..casts.len()).filter(|&i| slopes[i].is_bent()).collect();
+        if bent.is_empty() {
+            break;
+        }
+        let again: Vec<&CastPath> = bent.iter().map(|&i| casts[i]).collect();
+        let found = slopes_of_step(objective, fields, way, &again, shorter);
+        for (i, slope) in bent.into_iter().zip(found) {
+            if slope.spread < slopes[i].spread {
+                slopes[i] = slope;
+            }
+        }
+    }
+    slopes
 }
 
 /// The sums of the magnitudes of the weighted radiances of paths where nothing is changed, for all weights `seeds`.
@@ -135,8 +161,9 @@ pub fn sizes(objective: &PathObjective, rays: &[u32], seeds: &[u32]) -> Vec<f64>
 }
 
 /// The derivative of a path's radiance.
-struct Slope {
-    value: [f64; 3],
+#[derive(Debug, Clone, Copy)]
+pub struct Slope {
+    pub value: [f64; 3],
     radiance: [f64; 3],
     /// By how much the derivative changes if the largest of the steps is left out.
     spread: f64,
@@ -154,15 +181,23 @@ impl Slope {
     }
 }
 
-/// The derivatives of paths' radiances by an entry of a parameter, from [`LEVELS`] steps that are halved.
-fn slopes(objective: &mut PathObjective, (parameter, flat): (usize, usize), rays: &[u32], step: f64) -> Vec<Slope> {
-    let base = objective.fields.integrand[parameter][flat];
+/// [`slopes`] from [`LEVELS`] steps that are halved.
+fn slopes_of_step(
+    objective: &PathObjective,
+    fields: &mut Sides<f64>,
+    way: &Way,
+    casts: &[&CastPath],
+    step: f64,
+) -> Vec<Slope> {
+    let values = &fields.integrand[way.parameter];
+    let base: Vec<f64> = way.changes.iter().map(|(flat, _)| values[*flat]).collect();
     let mut radiances = |delta: f64| -> Vec<[f64; 3]> {
-        objective.fields.integrand[parameter][flat] = base + delta;
-        let this = &*objective;
-        let rays = rays.par_iter().with_min_len(64);
-        rays.map(|&ray| this.gather(&this.fields, &this.casts[ray as usize]))
-            .collect()
+        let values = &mut fields.integrand[way.parameter];
+        for (base, (flat, by)) in base.iter().zip(&way.changes) {
+            values[*flat] = base + delta * by;
+        }
+        let (fields, casts) = (&*fields, casts.par_iter().with_min_len(64));
+        casts.map(|cast| objective.gather(fields, cast)).collect()
     };
     let mut above = Vec::new();
     let ladder: [Vec<[f64; 3]>; LEVELS] = std::array::from_fn(|level| {
@@ -173,7 +208,9 @@ fn slopes(objective: &mut PathObjective, (parameter, flat): (usize, usize), rays
         let slope = |(a, b): (&[f64; 3], &[f64; 3])| [0, 1, 2].each(|c: usize| (a[c] - b[c]) / (2.0 * h));
         sides.map(slope).collect()
     });
-    objective.fields.integrand[parameter][flat] = base;
+    for (base, (flat, _)) in base.iter().zip(&way.changes) {
+        fields.integrand[way.parameter][*flat] = *base;
+    }
     let slope = |i: usize| {
         let of = |c: usize| [0, 1, 2].each(|level: usize| ladder[level][i][c]);
         let value = [0, 1, 2].each(|c| extrapolate(of(c)));
@@ -185,7 +222,7 @@ fn slopes(objective: &mut PathObjective, (parameter, flat): (usize, usize), rays
             step,
         }
     };
-    (0..rays.len()).map(slope).collect()
+    (0..casts.len()).map(slope).collect()
 }
 
 /// Rounding errors of derivatives where radiances whose magnitudes sum to `size` cancel: of a difference of this step,

@@ -12,7 +12,7 @@ use crate::transport::scene::records::{Fields, Sink};
 
 /// The parameters with two sides: f32 values for decisions, as on the devices, and values of any number type for the
 /// integrand.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Sides<N> {
     pub integrand: Vec<Vec<N>>,
     sampling: Vec<Vec<f32>>,

@@ -65,6 +65,19 @@ pub(super) fn load(path: &Path) -> Result<Dataset> {
     if top.contains_key("applied_transform") {
         notes.push("`applied_transform` is already part of the cameras' poses and is left alone".to_owned());
     }
+    let is_masked = |frame: &&Value| {
+        ["mask_path", "dynamic_mask_path"]
+            .iter()
+            .any(|key| frame.get(key).is_some())
+    };
+    let masked = frames.iter().filter(is_masked).count();
+    if masked > 0 {
+        let have = if masked == 1 { "has a mask" } else { "have masks" };
+        notes.push(format!(
+            "{masked} of the frames {have}, which are not read, so that what they hide is fitted like the rest; store them as alpha in \
+             the images"
+        ));
+    }
     Ok(Dataset {
         file: path.to_owned(),
         views,
