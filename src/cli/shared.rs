@@ -80,7 +80,7 @@ pub struct DeviceArgs {
     /// The device to run on
     #[arg(long, value_enum, default_value_t)]
     pub device: DeviceName,
-    /// Part of the name of the GPU to use, if there are several
+    /// Part of the name of the GPU to use, if there are several; NAME#2 is the second that `prbopt info` lists
     #[arg(long, value_name = "NAME")]
     pub adapter: Option<String>,
     /// Sum gradients in fixed point on a GPU, so that the same seed gives the same bits (the CPU always does)

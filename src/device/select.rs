@@ -142,14 +142,30 @@ fn find(choice: &DeviceChoice, adapters: &[AdapterSummary], local: usize) -> Res
     }
 }
 
-/// The adapters whose names contain `name`.
+/// The adapters whose names contain `name`, or, as `name#2`, the second of them.
 fn named(name: &str, adapters: &[AdapterSummary]) -> Result<Vec<usize>> {
-    let wanted = name.to_lowercase();
-    let found: Vec<usize> = (0..adapters.len())
-        .filter(|&i| adapters[i].name.to_lowercase().contains(&wanted))
-        .collect();
+    let containing = |part: &str| -> Vec<usize> {
+        let wanted = part.to_lowercase();
+        let has = |&i: &usize| adapters[i].name.to_lowercase().contains(&wanted);
+        (0..adapters.len()).filter(has).collect()
+    };
+    let found = containing(name);
     if !found.is_empty() {
         return Ok(found);
+    }
+    if let Some((part, number)) = name.rsplit_once('#')
+        && let Ok(number) = number.parse::<usize>()
+        && !adapters.is_empty()
+    {
+        let alike = containing(part);
+        return match number.checked_sub(1).and_then(|i| alike.get(i)) {
+            Some(&index) => Ok(vec![index]),
+            None => Err(DeviceError::Unavailable(format!(
+                "no adapter is `{name}`: {} of {} match `{part}`, and are counted from 1 as `prbopt info` lists them",
+                alike.len(),
+                adapters.len()
+            ))),
+        };
     }
     let names: Vec<&str> = adapters.iter().map(|a| a.name.as_str()).collect();
     Err(DeviceError::Unavailable(if names.is_empty() {
@@ -246,6 +262,22 @@ mod tests {
             "{message}"
         );
         assert!(choose(DeviceKind::Cpu, Some("card"), &all).is_err());
+    }
+
+    #[test]
+    fn adapters_of_one_name_are_told_apart_by_number() {
+        let card = |name: &str| adapter(name, AdapterKind::DiscreteGpu);
+        let all = [card("Card"), card("Other"), card("Card")];
+        let chosen = |name: &str| choose(DeviceKind::Gpu, Some(name), &all);
+        assert_eq!(chosen("card"), Ok(Selection::Gpu(0)));
+        assert_eq!(chosen("card#1"), Ok(Selection::Gpu(0)));
+        assert_eq!(chosen("card#2"), Ok(Selection::Gpu(2)));
+        assert_eq!(chosen("#2"), Ok(Selection::Gpu(1)));
+        for wrong in ["card#3", "card#0"] {
+            let message = chosen(wrong).expect_err("there are two");
+            assert!(message.contains("2 of 3 match `card`"), "{message}");
+        }
+        assert!(chosen("card#x").expect_err("no number").contains("no adapter matches"));
     }
 
     #[test]
