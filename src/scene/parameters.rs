@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::params::{Kind, Shape, Tuning, named};
+use crate::params::{Kind, Shape, Tuning, meanings, named};
 
 use super::context::Context;
 use super::diagnostics::suggest;
@@ -82,6 +82,9 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
             }
             // The medium is missing because of another mistake, which was reported.
             None if mistaken && !field => {}
+            None if !meanings(paths.iter().map(String::as_str), path).is_empty() => {
+                ambiguous(entry, path, &meanings(paths.iter().map(String::as_str), path));
+            }
             None => {
                 // What several shapes share is listed once for each.
                 let mut named = HashSet::new();
@@ -96,6 +99,14 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
         }
     }
     scene.replaced.extend(replaced);
+}
+
+/// Reports a name that fits several parameters.
+fn ambiguous(value: &Value<'_>, name: &str, fits: &[&str]) {
+    value.error(
+        format!("`{name}` fits several parameters"),
+        format!("name one of `{}`", fits.join("`, `")),
+    );
 }
 
 /// An array that can be optimised.
@@ -347,10 +358,13 @@ pub(super) fn penalised(value: &Value<'_>, name: &str, penalty: Penalty, scene: 
         .collect();
     let paths: Vec<&str> = tuned.iter().map(|array| array.path.as_str()).collect();
     let Some(array) = named(paths.iter().copied(), name).map(|index| tuned[index]) else {
-        value.error(
-            format!("`{name}` is not among the optimised parameters"),
-            suggest(name, &paths),
-        );
+        match meanings(paths.iter().copied(), name) {
+            none if none.is_empty() => value.error(
+                format!("`{name}` is not among the optimised parameters"),
+                suggest(name, &paths),
+            ),
+            several => ambiguous(value, name, &several),
+        }
         return None;
     };
     let is_density = |visited: &Visited<&Array>| {
