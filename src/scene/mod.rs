@@ -126,6 +126,8 @@ pub struct Scene {
     pub resolved: serde_json::Value,
     /// Probable mistakes that are valid, one sentence each.
     pub warnings: Vec<String>,
+    /// What derivatives by the optimised parameters leave out, or by those alone that a command asks for; one sentence each.
+    pub cautions: Vec<String>,
     /// Paths of the parameters whose values `initial` of the block `optimize` replaces.
     pub replaced: Vec<String>,
 }
@@ -271,6 +273,11 @@ impl Array {
     /// An array of a few numbers (one texel), not optimised; `path` names it.
     pub fn value(path: &str, values: &[f32]) -> Self {
         lookup::value(path.to_string(), values.to_vec())
+    }
+
+    /// Whether derivatives by it are wanted: it is among `asked`, or, if that is empty, optimised.
+    fn is_wanted(&self, asked: &[String]) -> bool {
+        self.tuning.is_some() && (asked.is_empty() || asked.contains(&self.path))
     }
 }
 

@@ -29,8 +29,8 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     each_named(&entries, stages, scene);
 }
 
-/// Makes the arrays that `asked` names optimised parameters, beside those of the block `optimize`.
-pub(super) fn ask(context: &Context<'_>, asked: &[(&str, Node)], scene: &mut Scene) {
+/// Makes the arrays that `asked` names optimised parameters, beside those of the block `optimize`, and returns their paths.
+pub(super) fn ask(context: &Context<'_>, asked: &[(&str, Node)], scene: &mut Scene) -> Vec<String> {
     let entry = |(name, node)| {
         (
             name,
@@ -43,6 +43,10 @@ pub(super) fn ask(context: &Context<'_>, asked: &[(&str, Node)], scene: &mut Sce
     };
     let entries: Vec<(&str, Value<'_>)> = asked.iter().map(|(name, node)| entry((*name, node))).collect();
     each_named(&entries, &[], scene);
+    let arrays = scene.arrays();
+    let paths = || arrays.iter().map(|array| array.path.as_str());
+    let found = asked.iter().filter_map(|(name, _)| named(paths(), name));
+    found.map(|index| arrays[index].path.clone()).collect()
 }
 
 /// Applies entries to the arrays that they name; the arrays that move shapes, lights and cameras are created first.

@@ -9,8 +9,8 @@ use super::quantity::Quantity;
 use super::world::Input;
 use super::{Backdrop, Background, Bsdf, Geometry, Model, Scene, Source, Surface, Texture, Visited, files};
 
-/// Records all warnings.
-pub(super) fn note(context: &Context<'_>, scene: &Scene) {
+/// Records all warnings; those about derivatives for the parameters in `asked`, or for all optimised ones if that is empty.
+pub(super) fn note(context: &Context<'_>, scene: &Scene, asked: &[String]) {
     backdrops(context, scene);
     if scene
         .sensors
@@ -23,17 +23,17 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
     singular(context, scene);
     meshes(context, scene);
     reflectances(context, scene);
-    motion::warn(context, scene);
-    facets(context, scene);
+    motion::warn(context, scene, asked);
+    facets(context, scene, asked);
 }
 
 /// Incomplete derivatives of GGX's transmission: it jumps to zero where its half vector reaches the horizon, and derivatives by
 /// an index or a normal leave out that this border moves (docs/method.md, section 12).
-fn facets(context: &Context<'_>, scene: &Scene) {
+fn facets(context: &Context<'_>, scene: &Scene, asked: &[String]) {
     let all = scene.world.surfaces.iter();
     let mut surfaces = all.chain(scene.world.groups.iter().flat_map(|group| &group.surfaces));
-    if let Some(path) = surfaces.find_map(|surface| turned(&surface.bsdf, None)) {
-        context.warn(format!(
+    if let Some(path) = surfaces.find_map(|surface| turned(&surface.bsdf, None, asked)) {
+        context.caution(format!(
             "what facets of `ggx` transmit ends at a border that moves with `{path}`, which derivatives by that leave out: some percent \
              of those by an index, most of those by normals where little is reflected; a `roughdielectric` with the `distribution` \
              `beckmann` has no such border"
@@ -41,9 +41,9 @@ fn facets(context: &Context<'_>, scene: &Scene) {
     }
 }
 
-/// The path of an optimised parameter that turns the half vectors of GGX's transmission: `relief`, that of a normal or bump
-/// map around `bsdf`, else an index; None if there is none.
-fn turned<'a>(bsdf: &'a Bsdf, relief: Option<&'a str>) -> Option<&'a str> {
+/// The path of a parameter by which derivatives are wanted and that turns the half vectors of GGX's transmission: `relief`, that of
+/// a normal or bump map around `bsdf`, else an index; None if there is none.
+fn turned<'a>(bsdf: &'a Bsdf, relief: Option<&'a str>, asked: &[String]) -> Option<&'a str> {
     match bsdf {
         Bsdf::Null => None,
         Bsdf::Material(material) => {
@@ -59,13 +59,13 @@ fn turned<'a>(bsdf: &'a Bsdf, relief: Option<&'a str>) -> Option<&'a str> {
                     Quantity::Index | Quantity::DenserIndex | Quantity::Specular
                 )
             });
-            let index = || indices.find_map(|input| input.texture.tuned());
+            let index = || indices.find_map(|input| input.texture.tuned(asked));
             ggx.then(|| relief.or_else(index)).flatten()
         }
-        Bsdf::TwoSided { sides } => sides.iter().find_map(|side| turned(&side.bsdf, relief)),
-        Bsdf::Mask { nested, .. } => turned(&nested.bsdf, relief),
-        Bsdf::Blend { nested, .. } => nested.iter().find_map(|part| turned(&part.bsdf, relief)),
-        Bsdf::Relief { relief: own, nested } => turned(&nested.bsdf, own.texture.tuned().or(relief)),
+        Bsdf::TwoSided { sides } => sides.iter().find_map(|side| turned(&side.bsdf, relief, asked)),
+        Bsdf::Mask { nested, .. } => turned(&nested.bsdf, relief, asked),
+        Bsdf::Blend { nested, .. } => nested.iter().find_map(|part| turned(&part.bsdf, relief, asked)),
+        Bsdf::Relief { relief: own, nested } => turned(&nested.bsdf, own.texture.tuned(asked).or(relief), asked),
     }
 }
 
@@ -74,7 +74,7 @@ fn singular(context: &Context<'_>, scene: &Scene) {
     let is_diffuse = |bsdf: &Bsdf| matches!(bsdf, Bsdf::Material(material) if material.model == Model::Diffuse);
     let scatters = |surface: &Surface| is_diffuse(&surface.bsdf) && screen_reflectance(&surface.bsdf) != Some([0.0; 3]);
     if scene.integrator.inverted == Some(0.0) && scene.world.surfaces.iter().any(scatters) {
-        context.warn(
+        context.caution(
             "the `regularization` is 0, and at a `diffuse` surface Jacobians of rays have no inverse: what is seen behind one moves \
              nothing; remove it, or say \"jacobians\": \"kept\"",
         );
