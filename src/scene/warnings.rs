@@ -122,17 +122,27 @@ fn meshes(context: &Context<'_>, scene: &Scene) {
         .surfaces
         .iter()
         .chain(world.groups.iter().flat_map(|group| &group.surfaces));
-    let mut known: HashMap<_, Option<(usize, usize, bool)>> = HashMap::new();
+    let mut known: HashMap<_, Option<(usize, usize, usize, bool)>> = HashMap::new();
     for surface in all {
         let Geometry::Mesh { path, format, .. } = &surface.geometry else {
             continue;
         };
         let found = known.entry((path, *format)).or_insert_with(|| {
             let mesh = format.read(path, true, false).ok()?;
-            Some((mesh.flat_triangles(), mesh.triangles.len(), mesh.uvs.is_empty()))
+            let flat = mesh.flat_triangles();
+            Some((mesh.dropped_faces, flat, mesh.triangles.len(), mesh.uvs.is_empty()))
         });
-        let Some((flat, all, is_bare)) = *found else { continue };
+        let Some((dropped, flat, all, is_bare)) = *found else {
+            continue;
+        };
         let (name, path) = (&surface.name, path.display());
+        if dropped > 0 {
+            context.warn(format!(
+                "{dropped} of the faces of `{name}` {} fewer than three corners and {} left out, as in Mitsuba: remove them from {path}",
+                if dropped == 1 { "has" } else { "have" },
+                if dropped == 1 { "is" } else { "are" }
+            ));
+        }
         if flat > 0 {
             context.warn(format!(
                 "{flat} of the {all} triangles of `{name}` {} no area, and nothing is seen of them: remove them from {path}",

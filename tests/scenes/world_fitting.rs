@@ -261,6 +261,7 @@ fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writable");
     let vertices = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 3 0 0\n";
     write("flat.obj", &format!("{vertices}f 1 2 3\nf 1 2 4\nf 2 2 3\n"));
+    write("edge.obj", &format!("{vertices}f 1 2 3\nf 1 4\n"));
     write(
         "nan.obj",
         &format!("{}f 1 2 3\n", vertices.replace("v 1 0 0", "v nan 0 0")),
@@ -282,6 +283,12 @@ fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
         (
             "flat.obj",
             Some("2 of the 3 triangles of `gem` have no area, and nothing is seen of them: remove them from "),
+        ),
+        (
+            "edge.obj",
+            Some(
+                "1 of the faces of `gem` has fewer than three corners and is left out, as in Mitsuba: remove them from ",
+            ),
         ),
         (
             "flat.ply",
