@@ -112,7 +112,7 @@ fn point(object: &mut Object<'_>) -> Option<LightKind> {
 fn directional(object: &mut Object<'_>) -> Option<LightKind> {
     let direction = match vector(object, "direction")? {
         Some(direction) => direction,
-        None => transform::read(object, "to_world").matrix3.z_axis,
+        None => transform::read_direction(object, "to_world"),
     };
     let Some(unit) = direction.try_normalize() else {
         object.value.error_by(
@@ -137,10 +137,9 @@ fn spot(object: &mut Object<'_>) -> Option<LightKind> {
         None => Some(default),
     };
     let cutoff = angle(object.get("cutoff_angle"), DEFAULT_CUTOFF, Limit::Between(0.0, 180.0));
-    let beam = object.get("beam_width");
     let cutoff = cutoff?;
-    let widest = Limit::Within(0.0, cutoff);
-    let beam = angle(beam, 0.75 * cutoff, widest)?;
+    // A beam wider than the cone ends with it, without a penumbra.
+    let beam = angle(object.get("beam_width"), 0.75 * cutoff, Limit::Within(0.0, 180.0))?.min(cutoff);
     Some(LightKind::Spot {
         to_world: transform::to_f32(to_world),
         cutoff: cutoff.to_radians() as f32,
