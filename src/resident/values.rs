@@ -21,6 +21,7 @@ impl Fault<'_> {
             Source::GridFile(path)
             | Source::ImageFile(path)
             | Source::Reflectance { path, .. }
+            | Source::Share { path, .. }
             | Source::Radiance { path, .. }
             | Source::Relief { path, .. }
             | Source::Attribute { path, .. } => path,

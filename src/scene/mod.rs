@@ -180,9 +180,10 @@ impl Scene {
         let arrays = self.arrays().into_iter().filter(|array| counts(array));
         let of_arrays = arrays.filter_map(|array| match &array.source {
             Source::GridFile(path) | Source::ImageFile(path) => Some(path.as_path()),
-            Source::Reflectance { path, .. } | Source::Radiance { path, .. } | Source::Relief { path, .. } => {
-                Some(path.as_path())
-            }
+            Source::Reflectance { path, .. }
+            | Source::Share { path, .. }
+            | Source::Radiance { path, .. }
+            | Source::Relief { path, .. } => Some(path.as_path()),
             Source::Attribute { path, .. } => Some(path.as_path()),
             _ => None,
         });
@@ -223,6 +224,8 @@ pub enum Source {
     ImageFile(PathBuf),
     /// An image file of reflectances; with `raw` its values are taken as linear.
     Reflectance { path: PathBuf, raw: bool },
+    /// An image file of opacities or weights of BSDFs, likewise; its values are clamped to [0, 1].
+    Share { path: PathBuf, raw: bool },
     /// An image file of radiances, intensities or irradiances, likewise.
     Radiance { path: PathBuf, raw: bool },
     /// An image file of normals or heights, likewise.

@@ -335,6 +335,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         Source::GridFile(_)
         | Source::ImageFile(_)
         | Source::Reflectance { .. }
+        | Source::Share { .. }
         | Source::Radiance { .. }
         | Source::Relief { .. } => {
             if array.shape == shape {

@@ -22,7 +22,7 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene, asked: &[String]) {
     darkness(context, scene);
     singular(context, scene);
     meshes(context, scene);
-    reflectances(context, scene);
+    images(context, scene);
     motion::warn(context, scene, asked);
     facets(context, scene, asked);
 }
@@ -93,17 +93,28 @@ fn darkness(context: &Context<'_>, scene: &Scene) {
     }
 }
 
-/// Images of reflectances above 1, by which a surface reflects more light than it receives.
-fn reflectances(context: &Context<'_>, scene: &Scene) {
+/// Images of reflectances above 1, by which a surface reflects more light than it receives, and of shares outside of [0, 1].
+fn images(context: &Context<'_>, scene: &Scene) {
     let mut known = HashSet::new();
     for Visited { array, quantity, .. } in scene.visit() {
+        if let Source::Share { path, .. } = &array.source
+            && known.insert((path, true))
+            && let Some((outside, all, _)) = files::beyond(path, |v| !(0.0..=1.0).contains(&v))
+        {
+            context.warn(format!(
+                "{outside} of {all} values of {}, which `{}` shows, lie outside of 0 and 1, to which they are clamped, as in Mitsuba: \
+                 correct the image if that is not meant",
+                path.display(),
+                array.path
+            ));
+        }
         let Source::Reflectance { path, .. } = &array.source else {
             continue;
         };
-        if quantity != Quantity::Reflectance || !known.insert(path) {
+        if quantity != Quantity::Reflectance || !known.insert((path, false)) {
             continue;
         }
-        if let Some((above, all, most)) = files::above_one(path) {
+        if let Some((above, all, most)) = files::beyond(path, |v| v > 1.0) {
             context.warn(format!(
                 "{above} of {all} values of {}, which `{}` shows, are above 1, the largest {most}: they are used as they are, and more \
                  light is reflected than falls on them; correct the image if that is not meant",

@@ -439,6 +439,47 @@ fn textures_are_reflectances() {
     }
 }
 
+/// Opacities and weights of BSDFs in images are clamped to [0, 1], as in Mitsuba, with a warning; numbers must lie there.
+#[test]
+fn opacities_and_weights_in_images_are_clamped() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let image = Image {
+        width: 2,
+        height: 2,
+        channels: 1,
+        data: vec![1.25, 0.5, -0.5, 1.0],
+    };
+    io::image::write_exr(&folder.path().join("texture.exr"), &image).expect("the test's folder is writable");
+    for (bsdf, path) in [
+        (
+            r#"{"type": "mask", "opacity": @, "a": {"type": "diffuse"}}"#,
+            "f.bsdf.opacity",
+        ),
+        (
+            r#"{"type": "blendbsdf", "weight": @, "a": {"type": "diffuse"}, "b": {"type": "diffuse"}}"#,
+            "f.bsdf.weight",
+        ),
+    ] {
+        let read = |share: &str| {
+            let bsdf = bsdf.replace('@', share);
+            let text = format!(r#"{{"f": {{"type": "rectangle", "bsdf": {bsdf}}}, "s": {{"type": "constant"}}}}"#);
+            scene::parse(&text, &folder.path().join("scene.json"))
+        };
+        let scene = read(r#"{"type": "bitmap", "filename": "texture.exr"}"#).unwrap_or_else(|e| panic!("{e}"));
+        let told = format!("texture.exr, which `{path}` shows, lie outside of 0 and 1, to which they are clamped");
+        assert!(
+            scene.warnings[0].starts_with("2 of 4 values of ") && scene.warnings[0].contains(&told),
+            "{:?}",
+            scene.warnings
+        );
+        let (_, params) = Resident::new(&scene).unwrap_or_else(|e| panic!("{e}"));
+        let found = &params.parameters[params.find(path).expect("it is a parameter")];
+        assert_eq!(found.values, [1.0, 0.5, 0.0, 1.0]);
+        let number = read("1.25").expect_err("too large").to_string();
+        assert!(number.contains("it must lie between 0 and 1"), "{number}");
+    }
+}
+
 /// Weights in images must lie between 0 and 1; other quantities keep their own limits.
 #[test]
 fn images_of_other_quantities_keep_their_limits() {
@@ -455,15 +496,10 @@ fn images_of_other_quantities_keep_their_limits() {
         let text = format!(r#"{{"f": {{"type": "rectangle", "bsdf": {bsdf}}}, "s": {{"type": "constant"}}}}"#);
         flattened(&text, folder.path()).unwrap_or_default()
     };
-    let opacity = told(r#"{"type": "mask", "opacity": @, "a": {"type": "diffuse"}}"#);
+    let roughness = told(r#"{"type": "principled", "roughness": @}"#);
     assert!(
-        opacity.contains("`f.bsdf.opacity` is 1.25; a weight must lie between 0 and 1"),
-        "{opacity}"
-    );
-    let weight = told(r#"{"type": "blendbsdf", "weight": @, "a": {"type": "diffuse"}, "b": {"type": "diffuse"}}"#);
-    assert!(
-        weight.contains("`f.bsdf.weight` is 1.25; a weight must lie between 0 and 1"),
-        "{weight}"
+        roughness.contains("`f.bsdf.roughness` is 1.25; a weight must lie between 0 and 1"),
+        "{roughness}"
     );
     // An index of refraction may well be above one, and images of reflectances are taken as they are.
     for bsdf in [
