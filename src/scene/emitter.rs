@@ -5,7 +5,7 @@ use crate::params::{Kind, Shape};
 use super::object::Object;
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::{Array, Background, Source, color, files, transform, volume};
+use super::{Array, Background, Source, color, files, medium, transform, volume};
 
 /// Whether emitters of this type stand in a shape, which then emits.
 pub(super) fn stands_in_shapes(name: &str) -> bool {
@@ -24,6 +24,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Background> {
     if let Some(Background::Envmap { sampling_weight, .. }) = &mut background {
         *sampling_weight = weight;
     }
+    medium::check_stated(&mut object);
     object.finish();
     background
 }

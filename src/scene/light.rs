@@ -10,7 +10,7 @@ use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::{Limit, Value};
 use super::vocabulary::Class;
-use super::{Array, Light, LightKind, Texture, lookup, texture, transform};
+use super::{Array, Light, LightKind, Texture, lookup, medium, texture, transform};
 
 /// Mitsuba's cutoff angle in degrees.
 const DEFAULT_CUTOFF: f64 = 20.0;
@@ -40,6 +40,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Light> {
     if let Some(texture) = &mut texture {
         texture::rename(texture, &object.value.path, name);
     }
+    medium::check_stated(&mut object);
     object.finish();
     Some(Light {
         name: name.to_string(),
