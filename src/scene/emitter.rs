@@ -3,6 +3,7 @@
 use crate::params::{Kind, Shape};
 
 use super::object::Object;
+use super::quantity::{MAX_LIGHT, too_bright};
 use super::reader::Value;
 use super::vocabulary::Class;
 use super::{Array, Background, Source, color, files, medium, transform, volume};
@@ -33,6 +34,11 @@ fn constant(object: &mut Object<'_>, name: &str) -> Option<Background> {
     let radiance = object
         .get("radiance")
         .map_or(Some([1.0; 3]), |value| color::light(&value))?;
+    if radiance.iter().any(|x| *x > MAX_LIGHT) {
+        object
+            .value
+            .error_by("radiance", "`radiance` is not possible", too_bright());
+    }
     if radiance.iter().any(|x| *x < 0.0) {
         object
             .value

@@ -77,6 +77,7 @@ pub use self::gradient_index::IndexCube;
 pub use self::integrator::{Aov, AovKind, Channels, Estimator, Gradient, Integrator, Rules, Variant};
 pub use self::motion::Motion;
 pub use self::optic::{Optic, SPLAT_REACH, is_light, screen_reflectance};
+pub use self::quantity::MAX_LIGHT;
 pub use self::relief::Motif;
 pub use self::root::{load, load_asking, load_target, load_with, parse};
 pub use self::schema::schema;

@@ -220,10 +220,21 @@ fn values_from_a_folder_are_possible() {
         place.write("found/ball.bsdf.reflectance.json", &json!({"value": [red, 0.5, 0.5]}));
         let (_, err) = place.expect(code, &render);
         assert_eq!(
-            err.contains("a reflectance must lie between 0 and 1"),
+            err.contains("of `ball.bsdf.reflectance` is ") && err.contains(": it must lie between 0 and 1"),
             code == 2,
             "{err}"
         );
+    }
+    place.write("ball.json", &ball(json!({"type": "roughconductor", "alpha": 0.1})));
+    fs::create_dir(place.path("rough")).expect("a folder can be made");
+    let render = render.map(|word| if word == "found" { "rough" } else { word });
+    for (alpha, told) in [
+        (0.2, ""),
+        (0.0, "channel 0 of `ball.bsdf.alpha` is 0: it must be positive"),
+    ] {
+        place.write("rough/ball.bsdf.alpha.json", &json!({"value": [alpha]}));
+        let (_, err) = place.expect(if told.is_empty() { 0 } else { 2 }, &render);
+        assert!(err.contains(told), "{err}");
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::scene::{film, splats};
 
-const LIGHT: Form = Form::Color(Limit::NonNegative);
+const LIGHT: Form = Form::Color(Limit::Light);
 pub(super) const SHARE: Limit = Limit::Within(0.0, 1.0);
 pub(super) const COLOR: Form = Form::Object(Class::Spectrum);
 const RGB: Form = Form::OneOf(&[ANY, Form::Vector(3), COLOR]);
@@ -118,7 +118,7 @@ macro_rules! medium {
             parameters: &[
                 may("sigma_t", Form::Volume(Limit::NonNegative)),
                 may("albedo", Form::Volume(SHARE)),
-                may("emission", Form::Volume(Limit::NonNegative)),
+                may("emission", Form::Volume(Limit::Light)),
                 may("scale", NOT_NEGATIVE),
                 may("sample_emitters", Form::Only("true")),
                 may("has_spectral_extinction", Form::Only("true")),
