@@ -441,6 +441,10 @@ pub enum AreaForm {
     Disk,
     /// The unit sphere, which `to_world` scales alike along all axes.
     Sphere,
+    /// x² + y² = 1 for z from 0 to 1, without caps, which `to_world` scales alike across its axis.
+    Cylinder,
+    /// The sides of [-1, 1]³.
+    Cube,
 }
 
 /// The colour space of the values that rays carry.

@@ -53,7 +53,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "perspective""#,
         r#""type": "irradiancemeter""#,
-        "3:13: an `irradiancemeter` without a shape at camera: put it into a `rectangle`, a `disk` or a `sphere`",
+        "3:13: an `irradiancemeter` without a shape at camera: put it into a `rectangle`, a `disk`, a `sphere`, a `cylinder` or a `cube`",
     ),
     (
         r#""type": "perspective""#,
