@@ -231,12 +231,34 @@ pub struct ParamSet {
 impl ParamSet {
     /// Index of the parameter with this name, as [`position`] finds it.
     pub fn find(&self, name: &str) -> Option<usize> {
-        position(self.parameters.iter().map(|p| p.path.as_str()), name)
+        position(self.paths(), name)
     }
 
     /// Index of the parameter that a user calls `name`, as [`named`] finds it.
     pub fn named(&self, name: &str) -> Option<usize> {
-        named(self.parameters.iter().map(|p| p.path.as_str()), name)
+        named(self.paths(), name)
+    }
+
+    /// The paths of all parameters.
+    fn paths(&self) -> impl Iterator<Item = &str> + Clone {
+        self.parameters.iter().map(|p| p.path.as_str())
+    }
+
+    /// Index of the parameter that a user asks for by `name`.
+    ///
+    /// # Errors
+    /// There is none, or `name` fits several; the sentence lists those that there are, or that it fits.
+    pub fn asked(&self, name: &str) -> Result<usize, String> {
+        let list = |paths: Vec<&str>| paths.join("`, `");
+        self.named(name).ok_or_else(|| match meanings(self.paths(), name) {
+            none if none.is_empty() => {
+                format!(
+                    "there is no parameter `{name}`; there are `{}`",
+                    list(self.paths().collect())
+                )
+            }
+            several => format!("`{name}` fits several parameters; name one of `{}`", list(several)),
+        })
     }
 }
 
@@ -252,13 +274,21 @@ pub fn position<'a>(mut paths: impl Iterator<Item = &'a str> + Clone, name: &str
 
 /// Like [`position`], for a name that a user has written: it may also be Mitsuba's name, if this fits one path alone.
 pub fn named<'a>(paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Option<usize> {
-    position(paths.clone(), name).or_else(|| {
-        let numbered = paths.clone().enumerate();
-        let mut meant = numbered.filter(|(_, path)| is_mitsubas(name, path, paths.clone()));
-        let (found, first) = meant.next()?;
-        // What several shapes share is listed once for each.
-        meant.all(|(_, path)| path == first).then_some(found)
+    position(paths.clone(), name).or_else(|| match meanings(paths.clone(), name)[..] {
+        [only] => position(paths, only),
+        _ => None,
     })
+}
+
+/// The paths that `name` fits as Mitsuba's name, each once: what several shapes share is listed once for each.
+pub fn meanings<'a>(paths: impl Iterator<Item = &'a str> + Clone, name: &str) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for path in paths.clone() {
+        if is_mitsubas(name, path, paths.clone()) && !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    found
 }
 
 /// Mitsuba's names of nested objects; at this step a path has the object's name in the file instead.
@@ -444,5 +474,10 @@ mod tests {
         ] {
             assert_eq!(named(paths.iter().copied(), name), found, "{name}");
         }
+        let fits = |name| meanings(paths.iter().copied(), name);
+        let both = vec!["leaf.bsdf.front.reflectance", "leaf.bsdf.back.reflectance"];
+        assert_eq!(fits("leaf.bsdf.bsdf.reflectance"), both);
+        assert_eq!(fits("mat.brdf_0.alpha"), ["mat.bsdf.alpha"]);
+        assert!(fits("positions").is_empty());
     }
 }

@@ -50,6 +50,10 @@ const AREA_DISK: u32 = 1u;
 const AREA_RECTANGLE: u32 = 2u;
 const AREA_SPHERE: u32 = 3u;
 const AREA_CAVITY: u32 = 4u;
+const AREA_CYLINDER: u32 = 5u;
+const AREA_PIPE: u32 = 6u;
+const AREA_CUBE: u32 = 7u;
+const AREA_ROOM: u32 = 8u;
 
 const DISTORTION_NONE: u32 = 0u;
 const DISTORTION_BROWN: u32 = 1u;

@@ -176,7 +176,11 @@ fn is_readable(array: &Array) -> bool {
         (Kind::Grid, _) => false,
         (Kind::Texture | Kind::Envmap, source) => matches!(
             source,
-            Source::ImageFile(_) | Source::Reflectance { .. } | Source::Radiance { .. } | Source::Relief { .. }
+            Source::ImageFile(_)
+                | Source::Reflectance { .. }
+                | Source::Share { .. }
+                | Source::Radiance { .. }
+                | Source::Relief { .. }
         ),
         (Kind::Value | Kind::Attribute | Kind::Points, _) => true,
     }

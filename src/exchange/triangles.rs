@@ -86,6 +86,7 @@ fn rectangle() -> Mesh {
         uvs: corners.map(|[x, y]| [0.5 * x + 0.5, 0.5 * y + 0.5]).to_vec(),
         triangles: vec![[0, 1, 2], [0, 2, 3]],
         attributes: Vec::new(),
+        dropped_faces: 0,
     }
 }
 

@@ -9,7 +9,7 @@ pub mod report;
 pub mod splats;
 pub mod write;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use rayon::prelude::*;
 
 use crate::device::{ArrayKind, Batch, Device, Keys};
@@ -235,15 +235,7 @@ fn checked_parameters(params: &ParamSet, paths: &[String], turning: &[&str]) -> 
     }
     paths
         .iter()
-        .map(|path| {
-            params.named(path).with_context(|| {
-                let known: Vec<&str> = all.iter().map(|p| p.path.as_str()).collect();
-                format!(
-                    "--parameter: there is no parameter `{path}`; there are `{}`",
-                    known.join("`, `")
-                )
-            })
-        })
+        .map(|path| params.asked(path).map_err(|what| anyhow!("--parameter: {what}")))
         .collect()
 }
 

@@ -71,7 +71,7 @@ pub(super) fn header(path: &Path, file: File, length: u64) -> Result<ImageHeader
     let fail = |message: String| Err(IoError::new(path, message));
     let metadata = match MetaData::read_from_buffered(BufReader::new(file), false) {
         Ok(metadata) => metadata,
-        Err(e) => return fail(format!("is a damaged or truncated EXR file: {e}")),
+        Err(e) => return Err(undecodable(path, &e)),
     };
     let Some(part) = metadata.headers.iter().find(|part| !part.deep) else {
         return fail("is an EXR file without a flat image".into());
@@ -114,12 +114,24 @@ fn check_tiles(path: &Path, part: &Header, tile: Vec2<usize>) -> Result<()> {
     Ok(())
 }
 
+/// The error of a file that the decoder refuses: in its words only what it does not support, since those speak of damage are of
+/// the format's inside.
+fn undecodable(path: &Path, error: &exr::error::Error) -> IoError {
+    let message = match error {
+        exr::error::Error::NotSupported(what) => {
+            format!("is an EXR file of a kind that is not read ({what}): save it as lines or tiles of one flat image")
+        }
+        _ => "is damaged or ends before its image does, expected a whole EXR file: copy or export it anew".to_owned(),
+    };
+    IoError::new(path, message)
+}
+
 /// What is said of a file whose blocks are not one for each part of the image.
 const MISPLACED: &str = "is a damaged EXR file: blocks of the image are missing, or stand in the place of others";
 
 /// Reads the first flat part, whose header has been checked; colours as the file has them, multiplied by alpha or not.
 pub(super) fn read(path: &Path, file: File) -> Result<Image> {
-    let fail = |e| IoError::new(path, format!("is a damaged or truncated EXR file: {e}"));
+    let fail = |error| undecodable(path, &error);
     let reader = exr::block::read(BufReader::new(file), false).map_err(fail)?;
     let parts = reader.headers();
     let chromaticities = parts.first().and_then(|part| part.shared_attributes.chromaticities);

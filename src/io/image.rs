@@ -2,7 +2,7 @@
 //! sRGB-coded.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use ::image::codecs::bmp::BmpDecoder;
@@ -51,6 +51,18 @@ enum Format {
 }
 
 impl Format {
+    /// Its name in messages.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Exr => "EXR",
+            Self::Hdr => "HDR",
+            Self::Png => "PNG",
+            Self::Jpeg => "JPEG",
+            Self::Bmp => "BMP",
+            Self::Tga => "TGA",
+        }
+    }
+
     fn encoding(self) -> Encoding {
         match self {
             Self::Exr | Self::Hdr => Encoding::Linear,
@@ -126,8 +138,7 @@ fn read_any(path: &Path) -> Result<(Image, Format)> {
         check_whole(path, &file)?;
     }
     let decoder = decoder(path, file, length, format)?;
-    let decoded = DynamicImage::from_decoder(decoder)
-        .map_err(|e| IoError::new(path, format!("is a damaged or truncated {format:?} file: {e}")))?;
+    let decoded = DynamicImage::from_decoder(decoder).map_err(|error| undecodable(path, format, &error))?;
     Ok((to_floats(decoded), format))
 }
 
@@ -357,9 +368,7 @@ fn decoder(path: &Path, file: File, length: u64, format: Format) -> Result<Box<d
     };
     let decoder = match (opened, claimed) {
         (Err(ImageError::Limits(_)), Some(claimed)) => return Err(beyond_decoder(path, claimed, length)),
-        (opened, _) => {
-            opened.map_err(|e| IoError::new(path, format!("is a damaged or truncated {format:?} file: {e}")))?
-        }
+        (opened, _) => opened.map_err(|error| undecodable(path, format, &error))?,
     };
     let (width, height) = decoder.dimensions();
     let channels = channels_of(decoder.color_type()) as u64;
@@ -375,11 +384,33 @@ fn check_whole(path: &Path, mut file: &File) -> Result<()> {
     rewind(path, file)?;
     match jpeg::is_whole(&bytes) {
         true => Ok(()),
-        false => Err(IoError::new(
-            path,
-            "is a damaged or truncated Jpeg file: it ends before its image does",
-        )),
+        false => Err(IoError::new(path, cut_short(Format::Jpeg))),
     }
+}
+
+/// What is told of a file that ends before its pixels do.
+fn cut_short(format: Format) -> String {
+    format!(
+        "ends before its image does, expected a whole {} file: copy or export it anew",
+        format.name()
+    )
+}
+
+/// The error of a file that its decoder refuses: its cause without the decoder's words, which speak of the format's inside.
+fn undecodable(path: &Path, format: Format, error: &ImageError) -> IoError {
+    let name = format.name();
+    let message = match error {
+        ImageError::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => cut_short(format),
+        ImageError::IoError(error) => format!("cannot be read: {error}"),
+        ImageError::Unsupported(_) => {
+            format!("is a {name} file of a kind that is not read: save it with 8 bits a channel, or as EXR")
+        }
+        ImageError::Limits(_) => {
+            format!("is a {name} file that takes more memory than it may to decode: make it smaller")
+        }
+        _ => format!("is damaged, expected a whole {name} file: copy or export it anew"),
+    };
+    IoError::new(path, message)
 }
 
 fn channels_of(color: ColorType) -> usize {
@@ -505,7 +536,32 @@ mod tests {
         assert_eq!(image.data, [1.0, 0.5, 0.25, 1020.0, 0.0, 4.0]);
         std::fs::write(&path, &bytes[..bytes.len() - 5]).expect("writable");
         let error = read(&path).expect_err("truncated").to_string();
-        assert!(error.contains("damaged or truncated"), "{error}");
+        assert!(
+            error.ends_with("sky.hdr: ends before its image does, expected a whole HDR file: copy or export it anew")
+        );
+    }
+
+    /// Files that are cut, or some bytes of which are others, are told in one sentence, without the decoder's words.
+    #[test]
+    fn damage_is_told_in_a_sentence() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (name, format) in [("a.png", "PNG"), ("a.jpg", "JPEG"), ("a.bmp", "BMP")] {
+            let path = folder.path().join(name);
+            let noise = |x: u32, y: u32| ::image::Rgb([x, y, x * y].map(|v| (v * 7) as u8));
+            ::image::RgbImage::from_fn(32, 32, noise).save(&path).expect("writable");
+            let whole = std::fs::read(&path).expect("readable");
+            let mut other = whole.clone();
+            let middle = other.len() / 2;
+            other[middle..middle + 8].fill(0xff);
+            for bytes in [&whole[..whole.len() / 2], &whole[..24], &other] {
+                std::fs::write(&path, bytes).expect("writable");
+                let Err(error) = read(&path) else { continue };
+                let error = error.to_string();
+                let end = format!("expected a whole {format} file: copy or export it anew");
+                assert!(error.ends_with(&end), "{error}");
+                assert_eq!(error.matches(": ").count(), 2, "{error}");
+            }
+        }
     }
 
     #[test]

@@ -105,6 +105,12 @@ pub mod area {
     /// The unit sphere, seen from outside and from inside.
     pub const SPHERE: u32 = 3;
     pub const CAVITY: u32 = 4;
+    /// x² + y² = 1 for z from 0 to 1, seen from outside and from inside.
+    pub const CYLINDER: u32 = 5;
+    pub const PIPE: u32 = 6;
+    /// The sides of [-1, 1]³, seen from outside and from inside.
+    pub const CUBE: u32 = 7;
+    pub const ROOM: u32 = 8;
 }
 
 /// Codes of [`SensorRecord::distortion_model`].

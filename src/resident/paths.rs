@@ -523,6 +523,12 @@ impl Build<'_> {
         if face_normals {
             normals.fill(Vec3::ZERO);
         }
+        // Without texture coordinates u and v are the barycentric weights of the file's second and third corner, as in Mitsuba; these
+        // two are exchanged where the map mirrors.
+        let bare = match to_world.matrix3.determinant() < 0.0 {
+            true => [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]],
+            false => [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]],
+        };
         self.triangles.reserve(triangles.len());
         self.paths.corners.reserve(triangles.len());
         for ([a, b, c], face) in triangles.into_iter().zip(0..) {
@@ -530,10 +536,8 @@ impl Build<'_> {
             self.triangles.push([a, b, c].each(at));
             let mut record = CornerRecord::zeroed();
             (record.shape, record.face) = (shape, face);
-            // Without texture coordinates u and v are the barycentric weights of the second and the third corner, as in
-            // Mitsuba.
             let uvs = match mesh.uvs.is_empty() {
-                true => [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]],
+                true => bare,
                 false => [a, b, c].each(|v| mesh.uvs[v as usize]),
             };
             record.uv_ab = uvs[..2].as_flattened().try_into().expect("two pairs");

@@ -124,8 +124,12 @@ fn describe_area(area: &Area, record: &mut SensorRecord) {
         (AreaForm::Disk, _) => layout::area::DISK,
         (AreaForm::Sphere, false) => layout::area::SPHERE,
         (AreaForm::Sphere, true) => layout::area::CAVITY,
+        (AreaForm::Cylinder, false) => layout::area::CYLINDER,
+        (AreaForm::Cylinder, true) => layout::area::PIPE,
+        (AreaForm::Cube, false) => layout::area::CUBE,
+        (AreaForm::Cube, true) => layout::area::ROOM,
     };
-    if area.form != AreaForm::Sphere {
+    if matches!(area.form, AreaForm::Rectangle | AreaForm::Disk) {
         // Normals are mapped by the inverse transpose, which keeps the visible side under a mirroring map.
         let normal = (to_world.matrix3.inverse().transpose() * Vec3A::Z).normalize();
         to_world.matrix3.z_axis = if area.flipped { -normal } else { normal };

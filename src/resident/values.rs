@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::optics;
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
-use crate::scene::{Array, Scene, Source, Visited};
+use crate::scene::{Array, MAX_LIGHT, Scene, Source, Visited};
 
 /// A value that is not possible.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ impl Fault<'_> {
             Source::GridFile(path)
             | Source::ImageFile(path)
             | Source::Reflectance { path, .. }
+            | Source::Share { path, .. }
             | Source::Radiance { path, .. }
             | Source::Relief { path, .. }
             | Source::Attribute { path, .. } => path,
@@ -36,14 +37,28 @@ pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     impossible(scene, params).or_else(|| too_dense(scene, params))
 }
 
-/// The first medium whose extinction is not finite once it is scaled: the free flights of a path would have length zero.
+/// The largest optical thickness of a grid that varies: so many tentative collisions a ray can meet where the grid is thin beside
+/// a texel that is not.
+const MAX_THICKNESS: f32 = 1e6;
+
+/// The first medium whose extinction is not finite once it is scaled, so that the free flights of a path would have length zero, or
+/// is too large to be tracked through.
 fn too_dense<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     scene.world.media.iter().find_map(|medium| {
         let array = &medium.sigma_t.array;
         let values = &params.parameters[params.find(&array.path)?].values;
         let most = values.iter().fold(0.0f32, |most, &v| most.max(v));
         if (most * medium.scale).is_finite() {
-            return None;
+            let axes = medium.sigma_t.to_world.matrix3;
+            let sides = [axes.x_axis, axes.y_axis, axes.z_axis].map(|axis| axis.length_squared());
+            let thickness = most * medium.scale * sides.iter().sum::<f32>().sqrt();
+            let varies = array.kind == Kind::Grid && values.iter().any(|v| *v != values[0]);
+            let message = format!(
+                "`{}` is up to {most}, an optical thickness of {thickness:e} across its grid, expected at most {MAX_THICKNESS:e} where \
+                 it varies: lower it",
+                array.path
+            );
+            return (varies && thickness > MAX_THICKNESS).then_some(Fault { array, message });
         }
         let message = format!(
             "`{}` is up to {most}, times `scale` {} no finite extinction: correct one of them",
@@ -65,11 +80,17 @@ fn impossible<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
             let message = optics::crossing(slab, parameter)?;
             return Some(Fault { array, message });
         }
+        // Numbers are held to the limits of a scene file, wherever they come from; it gives indices as ratios of two, which may be any.
+        let is_ratio = matches!(quantity, Quantity::Index | Quantity::BendingIndex);
+        if array.kind == Kind::Value && !is_ratio {
+            let mut values = parameter.values.iter().enumerate();
+            let (at, reason) = values.find_map(|(at, value)| Some((at, quantity.refuses(*value)?)))?;
+            let (place, value) = (place(parameter, at), parameter.values[at]);
+            let message = format!("{place} of `{}` is {value}: {reason}", array.path);
+            return Some(Fault { array, message });
+        }
         let (what, possible, advice) = match (quantity, array.kind) {
             (Quantity::Reflectance, Kind::Attribute | Kind::Grid) => {
-                ("a reflectance", is_share as fn(f32) -> bool, "must lie between 0 and 1")
-            }
-            (Quantity::Reflectance, Kind::Value) => {
                 ("a reflectance", is_share as fn(f32) -> bool, "must lie between 0 and 1")
             }
             _ => rule(quantity)?,
@@ -108,9 +129,13 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         Quantity::Albedo => Some(("an albedo", is_share, "must lie between 0 and 1")),
         Quantity::Weight => Some(("a weight", is_share, "must lie between 0 and 1")),
         Quantity::Asymmetry => Some(("`g`", |v| v.abs() < 1.0, "must lie between -1 and 1, both excluded")),
-        Quantity::Environment => Some(("radiance", is_amount, "must be finite and not negative")),
+        Quantity::Environment => Some(("radiance", is_bearable, "must lie between 0 and 1e30")),
         // Negative radiance is possible: a run's `bounds` may allow it.
-        Quantity::Light => Some(("radiance", f32::is_finite, "must be finite")),
+        Quantity::Light | Quantity::Emission => Some((
+            "radiance",
+            |v| is_bearable(v.abs()),
+            "must be at most 1e30, on either side of zero",
+        )),
         Quantity::Reflectance => Some(("a reflectance", is_amount, "must be finite and not negative")),
         Quantity::Opacity => Some(("an opacity", is_share, "must lie between 0 and 1")),
         Quantity::Specular => Some(("`specular`", is_share, "must lie between 0 and 1")),
@@ -132,12 +157,16 @@ fn rule(quantity: Quantity) -> Option<Rule> {
         }
         Quantity::Elevation | Quantity::Displacement => Some(("a height", f32::is_finite, "must be finite")),
         Quantity::Extent => Some(("a scale", |v| v > 0.0 && v.is_finite(), "must be positive")),
-        Quantity::Density | Quantity::Coefficients | Quantity::Emission | Quantity::Normal | Quantity::Height => None,
+        Quantity::Density | Quantity::Coefficients | Quantity::Normal | Quantity::Height => None,
     }
 }
 
 fn is_amount(v: f32) -> bool {
     v >= 0.0 && v.is_finite()
+}
+
+fn is_bearable(v: f32) -> bool {
+    (0.0..=MAX_LIGHT).contains(&v)
 }
 
 fn is_share(v: f32) -> bool {

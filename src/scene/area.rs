@@ -1,6 +1,6 @@
-//! Surfaces that sensors measure or look at: a `rectangle`, a `disk` or a `sphere`.
+//! Surfaces that sensors measure or look at: a `rectangle`, a `disk` or a `sphere`; a `cylinder` or a `cube` is measured only.
 
-use glam::{Affine3A, Vec3};
+use glam::{Affine3A, Mat3A, Vec3, Vec3A};
 
 use super::object::Object;
 use super::reader::Value;
@@ -68,8 +68,32 @@ fn new(geometry: &Geometry, to_world: Affine3A, flipped: bool) -> Option<Area> {
                 flipped,
             })
         }
-        _ => None,
+        Geometry::Cylinder { ends, radius } => {
+            let [foot, head] = ends.map(Vec3A::from_array);
+            let (x, y) = (head - foot).normalize().any_orthonormal_pair();
+            let to_world = to_world
+                * Affine3A {
+                    matrix3: Mat3A::from_cols(*radius * x, *radius * y, head - foot),
+                    translation: foot,
+                };
+            is_alike_across(&to_world).then_some(Area {
+                form: AreaForm::Cylinder,
+                to_world,
+                flipped,
+            })
+        }
+        Geometry::Cube => Some(flat(AreaForm::Cube)),
+        Geometry::Mesh { .. } | Geometry::Distances { .. } => None,
     }
+}
+
+/// Whether a map leaves a cylinder along z right and circular.
+fn is_alike_across(map: &Affine3A) -> bool {
+    let m = map.matrix3;
+    let z = m.z_axis.length_squared().sqrt();
+    let mut round = *map;
+    round.matrix3.z_axis *= m.x_axis.length() / z;
+    is_similarity(&round)
 }
 
 fn is_similarity(map: &Affine3A) -> bool {

@@ -5,7 +5,7 @@ use super::quantity::Quantity;
 use super::reader::Value;
 use super::vocabulary::Class;
 use super::world::{Model, Relief};
-use super::{Bsdf, NestedBsdf, Texture, material, texture};
+use super::{Bsdf, NestedBsdf, Source, Texture, material, texture};
 
 /// Mitsuba's defaults.
 const DEFAULT_REFLECTANCE: f32 = 0.5;
@@ -52,9 +52,21 @@ fn read_nested(value: &Value<'_>, nesting: usize) -> Option<NestedBsdf> {
 /// The weight `key` in [0, 1], a number or a texture; None if it is mistaken.
 fn share(object: &Object<'_>, key: &'static str, given: Option<Value<'_>>, default: f32) -> Option<Texture> {
     match given {
-        Some(value) => texture::read_scalar(&value, Quantity::Weight),
+        Some(value) => clamped_share(&value),
         None => Some(Texture::constant(&format!("{}.{key}", object.value.path), &[default])),
     }
+}
+
+/// A number in [0, 1], or a texture, which Mitsuba clamps as it is looked up: the values of an image are clamped as they are read.
+fn clamped_share(value: &Value<'_>) -> Option<Texture> {
+    let mut texture = texture::read_scalar(value, Quantity::Weight)?;
+    if let Texture::Bitmap(map) = &mut texture
+        && let Source::Reflectance { path, raw } = &map.data.source
+    {
+        let (path, raw) = (path.clone(), *raw);
+        map.data.source = Source::Share { path, raw };
+    }
+    Some(texture)
 }
 
 /// The nested BSDFs in the order of the file, as many as `counts` allows.
@@ -181,7 +193,7 @@ fn blend(object: &mut Object<'_>, nesting: usize) -> Option<Bsdf> {
         "weight",
         "the share of the second BSDF, a number in [0, 1] or a texture",
     );
-    let weight = given.and_then(|value| texture::read_scalar(&value, Quantity::Weight));
+    let weight = given.and_then(|value| clamped_share(&value));
     let [first, second] = <[NestedBsdf; 2]>::try_from(parts(object, nesting, 2..=2)?).ok()?;
     Some(Bsdf::Blend {
         weight: weight?,

@@ -25,6 +25,7 @@ pub(super) struct Context<'a> {
     pub(super) references: References<'a>,
     diagnostics: RefCell<Vec<Diagnostic>>,
     warnings: RefCell<Vec<String>>,
+    cautions: RefCell<Vec<String>>,
 }
 
 impl<'a> Context<'a> {
@@ -41,6 +42,7 @@ impl<'a> Context<'a> {
             references: References::default(),
             diagnostics: RefCell::default(),
             warnings: RefCell::default(),
+            cautions: RefCell::default(),
         }
     }
 
@@ -137,6 +139,11 @@ impl<'a> Context<'a> {
         self.warnings.borrow_mut().push(message.to_string());
     }
 
+    /// Records a warning about derivatives, which matters only where these are taken.
+    pub(super) fn caution(&self, message: impl Display) {
+        self.cautions.borrow_mut().push(message.to_string());
+    }
+
     /// Records a warning unless it has been recorded before.
     pub(super) fn warn_once(&self, message: &str) {
         let said = self.warnings.borrow().iter().any(|warning| warning == message);
@@ -150,11 +157,11 @@ impl<'a> Context<'a> {
         !self.diagnostics.borrow().is_empty()
     }
 
-    /// The mistakes in the order of the file, then of the command line, and the warnings.
-    pub(super) fn into_parts(self) -> (Vec<Diagnostic>, Vec<String>) {
+    /// The mistakes in the order of the file, then of the command line; the warnings; and those about derivatives.
+    pub(super) fn into_parts(self) -> (Vec<Diagnostic>, Vec<String>, Vec<String>) {
         let mut diagnostics = self.diagnostics.into_inner();
         diagnostics.sort_by(|a, b| (a.path != self.path, &a.place).cmp(&(b.path != self.path, &b.place)));
-        (diagnostics, self.warnings.into_inner())
+        (diagnostics, self.warnings.into_inner(), self.cautions.into_inner())
     }
 
     /// A file name of the scene as a path: relative ones are relative to the scene file.

@@ -3,9 +3,10 @@
 use crate::params::{Kind, Shape};
 
 use super::object::Object;
+use super::quantity::{MAX_LIGHT, too_bright};
 use super::reader::Value;
 use super::vocabulary::Class;
-use super::{Array, Background, Source, color, files, transform, volume};
+use super::{Array, Background, Source, color, files, medium, transform, volume};
 
 /// Whether emitters of this type stand in a shape, which then emits.
 pub(super) fn stands_in_shapes(name: &str) -> bool {
@@ -24,6 +25,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Background> {
     if let Some(Background::Envmap { sampling_weight, .. }) = &mut background {
         *sampling_weight = weight;
     }
+    medium::check_stated(&mut object);
     object.finish();
     background
 }
@@ -32,6 +34,11 @@ fn constant(object: &mut Object<'_>, name: &str) -> Option<Background> {
     let radiance = object
         .get("radiance")
         .map_or(Some([1.0; 3]), |value| color::light(&value))?;
+    if radiance.iter().any(|x| *x > MAX_LIGHT) {
+        object
+            .value
+            .error_by("radiance", "`radiance` is not possible", too_bright());
+    }
     if radiance.iter().any(|x| *x < 0.0) {
         object
             .value

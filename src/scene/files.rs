@@ -100,6 +100,8 @@ pub(super) enum Texels {
     /// Reflectances and other factors, not negative. Upper limits depend on the quantity and are checked in
     /// `resident/values.rs`.
     Reflectance,
+    /// Opacities and weights, which are clamped afterwards.
+    Share,
     /// Light, not negative.
     Radiance,
     /// Normals or heights.
@@ -113,6 +115,7 @@ impl Texels {
                 value.is_finite() && value >= 0.0,
                 "reflectances and other factors must be finite and not negative",
             ),
+            Self::Share => (value.is_finite(), "opacities and weights must be finite"),
             Self::Radiance => (
                 value.is_finite() && value >= 0.0,
                 "light must be finite and not negative",
@@ -123,9 +126,9 @@ impl Texels {
     }
 }
 
-/// For an image of linear values: how many of its colour values are above 1, how many there are, and the largest; None if none
-/// is above 1, for sRGB-coded images, or if the image cannot be read, which is reported where it is used.
-pub(super) fn above_one(path: &Path) -> Option<(usize, usize, f32)> {
+/// For an image of linear values: how many of its colour values are `beyond` what is usual, how many there are, and the largest;
+/// None if there are none, for sRGB-coded images, or if the image cannot be read, which is reported where it is used.
+pub(super) fn beyond(path: &Path, beyond: impl Fn(f32) -> bool) -> Option<(usize, usize, f32)> {
     if image::encoding(path).ok()? == Encoding::Srgb {
         return None;
     }
@@ -137,10 +140,10 @@ pub(super) fn above_one(path: &Path) -> Option<(usize, usize, f32)> {
             .chunks_exact(image.channels)
             .flat_map(|texel| &texel[..colors])
     };
-    let above = numbers().filter(|v| **v > 1.0).count();
-    (above > 0).then(|| {
+    let found = numbers().filter(|v| beyond(**v)).count();
+    (found > 0).then(|| {
         (
-            above,
+            found,
             numbers().count(),
             numbers().fold(0.0, |most: f32, v| most.max(*v)),
         )

@@ -97,14 +97,14 @@ pub(super) fn nested(sensor: &mut Object<'_>) -> Film {
     let filter = nested_filter(&mut object, DEFAULT_FILTER);
     let sample_border = object.boolean("sample_border", false);
     let color_space = color_space(&mut object, ColorSpace::Linear);
-    object.choice("file_format", &[("openexr", ()), ("exr", ())], ());
+    object.choice_of("file_format", &[("openexr", ()), ("exr", ())], &["rgbe", "pfm"], ());
     let pixel_formats = [
         ("luminance", PixelFormat::Luminance),
         ("luminance_alpha", PixelFormat::LuminanceAlpha),
         ("rgb", PixelFormat::Rgb),
         ("rgba", PixelFormat::Rgba),
     ];
-    let pixel_format = object.choice("pixel_format", &pixel_formats, PixelFormat::Rgb);
+    let pixel_format = object.choice_of("pixel_format", &pixel_formats, &["xyz", "xyza"], PixelFormat::Rgb);
     let half = object.choice("component_format", &[("float16", true), ("float32", false)], false);
     object.finish();
     Film {

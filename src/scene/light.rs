@@ -10,7 +10,7 @@ use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::{Limit, Value};
 use super::vocabulary::Class;
-use super::{Array, Light, LightKind, Texture, lookup, texture, transform};
+use super::{Array, Light, LightKind, Texture, lookup, medium, texture, transform};
 
 /// Mitsuba's cutoff angle in degrees.
 const DEFAULT_CUTOFF: f64 = 20.0;
@@ -40,6 +40,7 @@ pub(super) fn read(value: &Value<'_>, name: &str) -> Option<Light> {
     if let Some(texture) = &mut texture {
         texture::rename(texture, &object.value.path, name);
     }
+    medium::check_stated(&mut object);
     object.finish();
     Some(Light {
         name: name.to_string(),
@@ -112,7 +113,7 @@ fn point(object: &mut Object<'_>) -> Option<LightKind> {
 fn directional(object: &mut Object<'_>) -> Option<LightKind> {
     let direction = match vector(object, "direction")? {
         Some(direction) => direction,
-        None => transform::read(object, "to_world").matrix3.z_axis,
+        None => transform::read_direction(object, "to_world"),
     };
     let Some(unit) = direction.try_normalize() else {
         object.value.error_by(
@@ -137,10 +138,9 @@ fn spot(object: &mut Object<'_>) -> Option<LightKind> {
         None => Some(default),
     };
     let cutoff = angle(object.get("cutoff_angle"), DEFAULT_CUTOFF, Limit::Between(0.0, 180.0));
-    let beam = object.get("beam_width");
     let cutoff = cutoff?;
-    let widest = Limit::Within(0.0, cutoff);
-    let beam = angle(beam, 0.75 * cutoff, widest)?;
+    // A beam wider than the cone ends with it, without a penumbra.
+    let beam = angle(object.get("beam_width"), 0.75 * cutoff, Limit::Within(0.0, 180.0))?.min(cutoff);
     Some(LightKind::Spot {
         to_world: transform::to_f32(to_world),
         cutoff: cutoff.to_radians() as f32,

@@ -36,6 +36,14 @@ impl Media {
     }
 }
 
+/// Checks the `medium` in which an emitter says that it stands. Nothing follows from it: paths know the medium at their end from
+/// the boundaries that they have crossed.
+pub(super) fn check_stated(object: &mut Object<'_>) {
+    if let Some(value) = object.get("medium") {
+        Media::default().read(&value, &value.path);
+    }
+}
+
 fn medium(value: &Value<'_>, path: &str) -> Option<Medium> {
     let mut object = value.plugin(Class::Medium)?;
     if object.name == radiance_field::TYPE {

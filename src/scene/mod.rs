@@ -58,6 +58,7 @@ mod spectrum;
 mod splats;
 mod texture;
 mod transform;
+mod unseen;
 mod uv;
 mod views;
 mod vocabulary;
@@ -77,6 +78,7 @@ pub use self::gradient_index::IndexCube;
 pub use self::integrator::{Aov, AovKind, Channels, Estimator, Gradient, Integrator, Rules, Variant};
 pub use self::motion::Motion;
 pub use self::optic::{Optic, SPLAT_REACH, is_light, screen_reflectance};
+pub use self::quantity::MAX_LIGHT;
 pub use self::relief::Motif;
 pub use self::root::{load, load_asking, load_target, load_with, parse};
 pub use self::schema::schema;
@@ -126,6 +128,8 @@ pub struct Scene {
     pub resolved: serde_json::Value,
     /// Probable mistakes that are valid, one sentence each.
     pub warnings: Vec<String>,
+    /// What derivatives by the optimised parameters leave out, or by those alone that a command asks for; one sentence each.
+    pub cautions: Vec<String>,
     /// Paths of the parameters whose values `initial` of the block `optimize` replaces.
     pub replaced: Vec<String>,
 }
@@ -178,9 +182,10 @@ impl Scene {
         let arrays = self.arrays().into_iter().filter(|array| counts(array));
         let of_arrays = arrays.filter_map(|array| match &array.source {
             Source::GridFile(path) | Source::ImageFile(path) => Some(path.as_path()),
-            Source::Reflectance { path, .. } | Source::Radiance { path, .. } | Source::Relief { path, .. } => {
-                Some(path.as_path())
-            }
+            Source::Reflectance { path, .. }
+            | Source::Share { path, .. }
+            | Source::Radiance { path, .. }
+            | Source::Relief { path, .. } => Some(path.as_path()),
             Source::Attribute { path, .. } => Some(path.as_path()),
             _ => None,
         });
@@ -221,6 +226,8 @@ pub enum Source {
     ImageFile(PathBuf),
     /// An image file of reflectances; with `raw` its values are taken as linear.
     Reflectance { path: PathBuf, raw: bool },
+    /// An image file of opacities or weights of BSDFs, likewise; its values are clamped to [0, 1].
+    Share { path: PathBuf, raw: bool },
     /// An image file of radiances, intensities or irradiances, likewise.
     Radiance { path: PathBuf, raw: bool },
     /// An image file of normals or heights, likewise.
@@ -271,6 +278,11 @@ impl Array {
     /// An array of a few numbers (one texel), not optimised; `path` names it.
     pub fn value(path: &str, values: &[f32]) -> Self {
         lookup::value(path.to_string(), values.to_vec())
+    }
+
+    /// Whether derivatives by it are wanted: it is among `asked`, or, if that is empty, optimised.
+    fn is_wanted(&self, asked: &[String]) -> bool {
+        self.tuning.is_some() && (asked.is_empty() || asked.contains(&self.path))
     }
 }
 
@@ -430,6 +442,10 @@ pub enum AreaForm {
     Disk,
     /// The unit sphere, which `to_world` scales alike along all axes.
     Sphere,
+    /// x² + y² = 1 for z from 0 to 1, without caps, which `to_world` scales alike across its axis.
+    Cylinder,
+    /// The sides of [-1, 1]³.
+    Cube,
 }
 
 /// The colour space of the values that rays carry.

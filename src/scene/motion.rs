@@ -210,21 +210,21 @@ impl Geometry {
     }
 }
 
-/// Warns once that derivatives by what moves leave out moving silhouettes and borders of shadows.
-pub(super) fn warn(context: &Context<'_>, scene: &Scene) {
+/// Warns once that derivatives by what moves leave out moving silhouettes and borders of shadows; see [`Array::is_wanted`].
+pub(super) fn warn(context: &Context<'_>, scene: &Scene, asked: &[String]) {
     let visited = scene.visit();
     // Vertex normals change the shading alone and move no silhouette.
     let moves = |visited: &&Visited<&Array>| {
-        visited.quantity.moves() && visited.quantity != Quantity::VertexNormal && visited.array.tuning.is_some()
+        visited.quantity.moves() && visited.quantity != Quantity::VertexNormal && visited.array.is_wanted(asked)
     };
     if let Some(first) = visited.iter().find(moves) {
-        context.warn(format!(
+        context.caution(format!(
             "derivatives by what moves (`{}`) leave out that silhouettes and the borders of shadows and of thrown pictures \
              move with it: they are whole only where what moves covers, uncovers and shadows nothing; `prbopt gradcheck` tells how much is missing",
             first.array.path
         ));
         if !scene.world.media.is_empty() && scene.integrator.rules == Rules::Volpath {
-            context.warn(
+            context.caution(
                 "what moves is to stay apart from the media: where it comes to stand in one, derivatives leave out that points of the \
                  medium would have to make room for it or move with it",
             );

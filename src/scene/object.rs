@@ -113,11 +113,22 @@ impl<'a> Object<'a> {
 
     /// One of a few words, or the default if it is absent or invalid.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)], default: T) -> T {
+        self.choice_of(key, words, &[], default)
+    }
+
+    /// As [`Object::choice`]; `later` are words of Mitsuba's that are not supported.
+    pub(super) fn choice_of<T: Copy>(
+        &mut self,
+        key: &'static str,
+        words: &[(&'static str, T)],
+        later: &[&str],
+        default: T,
+    ) -> T {
         let defined = matches!(self.definition.form(key), Form::Words(names)
             if names.len() == words.len() && words.iter().all(|(word, _)| names.contains(word)));
         assert!(defined, "`{key}` of `{}` is defined with other words", self.name);
         self.get(key)
-            .and_then(|value| value.choice(words, &[]))
+            .and_then(|value| value.choice(words, later))
             .unwrap_or(default)
     }
 

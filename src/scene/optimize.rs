@@ -25,6 +25,7 @@ pub(super) fn read(value: &Value<'_>, scene: &mut Scene) -> Option<Optimize> {
     }
     if let Some(given) = &given_stages {
         check_refined(given, &mut stages, scene);
+        check_changed(given, &stages, [spp, spp_grad]);
     }
     let batch = object
         .get("batch")
@@ -309,6 +310,23 @@ fn check_refined(value: &Value<'_>, stages: &mut [Stage], scene: &Scene) {
                 }
             }
         }
+    }
+}
+
+/// Warns of stages that change nothing; `samples` are those per pixel before the first one.
+fn check_changed(value: &Value<'_>, stages: &[Stage], mut samples: [u32; 2]) {
+    if value.context.has_errors() {
+        return;
+    }
+    for (index, stage) in stages.iter().enumerate() {
+        let found = [stage.spp, stage.spp_grad];
+        if stage.upsample == 1 && stage.moments == MomentRule::Resample && found == samples {
+            value.context.warn(format!(
+                "stage {index} of `stages` changes nothing: give it another `upsample`, `spp`, `spp_grad` or `moments` than holds \
+                 before, or remove it"
+            ));
+        }
+        samples = found;
     }
 }
 

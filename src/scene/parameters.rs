@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::params::{Kind, Shape, Tuning, named};
+use crate::params::{Kind, Shape, Tuning, meanings, named};
 
 use super::context::Context;
 use super::diagnostics::suggest;
@@ -29,8 +29,8 @@ pub(super) fn tune(value: &Value<'_>, stages: &[Stage], scene: &mut Scene) {
     each_named(&entries, stages, scene);
 }
 
-/// Makes the arrays that `asked` names optimised parameters, beside those of the block `optimize`.
-pub(super) fn ask(context: &Context<'_>, asked: &[(&str, Node)], scene: &mut Scene) {
+/// Makes the arrays that `asked` names optimised parameters, beside those of the block `optimize`, and returns their paths.
+pub(super) fn ask(context: &Context<'_>, asked: &[(&str, Node)], scene: &mut Scene) -> Vec<String> {
     let entry = |(name, node)| {
         (
             name,
@@ -43,6 +43,10 @@ pub(super) fn ask(context: &Context<'_>, asked: &[(&str, Node)], scene: &mut Sce
     };
     let entries: Vec<(&str, Value<'_>)> = asked.iter().map(|(name, node)| entry((*name, node))).collect();
     each_named(&entries, &[], scene);
+    let arrays = scene.arrays();
+    let paths = || arrays.iter().map(|array| array.path.as_str());
+    let found = asked.iter().filter_map(|(name, _)| named(paths(), name));
+    found.map(|index| arrays[index].path.clone()).collect()
 }
 
 /// Applies entries to the arrays that they name; the arrays that move shapes, lights and cameras are created first.
@@ -82,6 +86,9 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
             }
             // The medium is missing because of another mistake, which was reported.
             None if mistaken && !field => {}
+            None if !meanings(paths.iter().map(String::as_str), path).is_empty() => {
+                ambiguous(entry, path, &meanings(paths.iter().map(String::as_str), path));
+            }
             None => {
                 // What several shapes share is listed once for each.
                 let mut named = HashSet::new();
@@ -96,6 +103,14 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
         }
     }
     scene.replaced.extend(replaced);
+}
+
+/// Reports a name that fits several parameters.
+fn ambiguous(value: &Value<'_>, name: &str, fits: &[&str]) {
+    value.error(
+        format!("`{name}` fits several parameters"),
+        format!("name one of `{}`", fits.join("`, `")),
+    );
 }
 
 /// An array that can be optimised.
@@ -335,6 +350,7 @@ fn start_resolution(value: &Value<'_>, array: &mut Array) {
         Source::GridFile(_)
         | Source::ImageFile(_)
         | Source::Reflectance { .. }
+        | Source::Share { .. }
         | Source::Radiance { .. }
         | Source::Relief { .. } => {
             if array.shape == shape {
@@ -362,10 +378,13 @@ pub(super) fn penalised(value: &Value<'_>, name: &str, penalty: Penalty, scene: 
         .collect();
     let paths: Vec<&str> = tuned.iter().map(|array| array.path.as_str()).collect();
     let Some(array) = named(paths.iter().copied(), name).map(|index| tuned[index]) else {
-        value.error(
-            format!("`{name}` is not among the optimised parameters"),
-            suggest(name, &paths),
-        );
+        match meanings(paths.iter().copied(), name) {
+            none if none.is_empty() => value.error(
+                format!("`{name}` is not among the optimised parameters"),
+                suggest(name, &paths),
+            ),
+            several => ambiguous(value, name, &several),
+        }
         return None;
     };
     let is_density = |visited: &Visited<&Array>| {

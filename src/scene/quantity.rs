@@ -7,6 +7,15 @@ pub(super) use crate::params::Quantity;
 const MIN_INDEX: f64 = 0.1;
 const MAX_INDEX: f64 = 10.0;
 
+/// The largest radiance, irradiance or intensity: the sum of 2²⁰ samples, the most of a pixel, is a hundredth of the largest f32, which
+/// leaves room for what lies between a lamp and the film.
+pub const MAX_LIGHT: f32 = 1e30;
+
+/// The reason why a radiance, an irradiance or an intensity beyond [`MAX_LIGHT`] is refused.
+pub(super) fn too_bright() -> String {
+    format!("it must be at most {MAX_LIGHT:e}, so that sums of samples stay finite")
+}
+
 impl Quantity {
     /// Values permitted in a scene file.
     pub(super) fn limit(self) -> Limit {
@@ -16,7 +25,8 @@ impl Quantity {
             Quantity::Position | Quantity::Scale | Quantity::Rotation | Quantity::Color => Limit::Any,
             Quantity::Translation | Quantity::Orientation | Quantity::Vertex | Quantity::VertexNormal => Limit::Any,
             Quantity::Pose | Quantity::Zoom | Quantity::Radial => Limit::Any,
-            Quantity::Extinction | Quantity::Emission | Quantity::Light | Quantity::Environment => Limit::NonNegative,
+            Quantity::Extinction => Limit::NonNegative,
+            Quantity::Emission | Quantity::Light | Quantity::Environment => Limit::Light,
             Quantity::Albedo | Quantity::Weight | Quantity::Reflectance | Quantity::Opacity => Limit::Within(0.0, 1.0),
             Quantity::Specular => Limit::Within(0.0, 1.0),
             Quantity::DiffuseTransmission => Limit::Within(0.0, 2.0),
@@ -64,7 +74,18 @@ impl Quantity {
     pub(super) fn needs(self) -> Limit {
         match self {
             Quantity::Emission | Quantity::Light => Limit::Any,
+            Quantity::Environment => Limit::NonNegative,
             other => other.limit(),
+        }
+    }
+
+    /// Why a run cannot have this value, in the words for one of a scene file; None if it can.
+    pub fn refuses(self, value: f32) -> Option<String> {
+        let is_light = matches!(self, Quantity::Emission | Quantity::Light | Quantity::Environment);
+        match value.is_finite() {
+            true if is_light && value.abs() > MAX_LIGHT => Some(too_bright()),
+            true => self.needs().violated_by(f64::from(value)),
+            false => Some("it must be finite".into()),
         }
     }
 }

@@ -11,6 +11,7 @@ use super::definitions;
 use super::diagnostics::suggest;
 use super::json::{Json, Member, Node};
 use super::object::Object;
+use super::quantity::{MAX_LIGHT, too_bright};
 use super::vocabulary::{self, Class, Known};
 
 /// The permitted range of a number.
@@ -21,6 +22,8 @@ pub(super) enum Limit {
     Positive,
     /// x ≥ 0
     NonNegative,
+    /// 0 ≤ x ≤ [`MAX_LIGHT`]
+    Light,
     /// a < x < b
     Between(f64, f64),
     /// a ≤ x ≤ b
@@ -34,6 +37,8 @@ impl Limit {
             Limit::Any => (true, String::new()),
             Limit::Positive => (x > 0.0, "it must be positive".to_string()),
             Limit::NonNegative => (x >= 0.0, "it must not be negative".to_string()),
+            Limit::Light if x > f64::from(MAX_LIGHT) => (false, too_bright()),
+            Limit::Light => (x >= 0.0, "it must not be negative".to_string()),
             // Rounding to f32 must not reach an open end either.
             Limit::Between(a, b) => (
                 a < x.min(f64::from(x as f32)) && x.max(f64::from(x as f32)) < b,

@@ -120,11 +120,12 @@ fn parse_as(text: &str, path: &Path, role: Role, changes: &[Change], asked: &[St
             None
         }
     };
-    let (diagnostics, warnings) = context.into_parts();
+    let (diagnostics, warnings, cautions) = context.into_parts();
     match (Diagnostics::collect(diagnostics), scene) {
         (None, Some(mut scene)) => {
             scene.resolved = write::to_json(&scene);
             scene.warnings = warnings;
+            scene.cautions = cautions;
             Ok(scene)
         }
         (Some(diagnostics), _) => Err(diagnostics),
@@ -151,6 +152,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role, asked
             optimize: None,
             resolved: serde_json::Value::Null,
             warnings: Vec::new(),
+            cautions: Vec::new(),
             replaced: Vec::new(),
         },
         media: Media::default(),
@@ -189,9 +191,9 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role, asked
     if let Some(block) = block.filter(|_| role == Role::Main) {
         scene.optimize = optimize::read(block, &mut scene);
     }
-    parameters::ask(context, asked, &mut scene);
+    let asked = parameters::ask(context, asked, &mut scene);
     optic::check(context, &scene);
-    warnings::note(context, &scene);
+    warnings::note(context, &scene, &asked);
     scene
 }
 

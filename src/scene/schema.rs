@@ -131,6 +131,7 @@ fn number(limit: Limit) -> Value {
         Limit::Any => json!({ "type": "number" }),
         Limit::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
         Limit::NonNegative => json!({ "type": "number", "minimum": 0 }),
+        Limit::Light => json!({ "type": "number", "minimum": 0, "maximum": 1e30 }),
         Limit::Between(low, high) => json!({ "type": "number", "exclusiveMinimum": low, "exclusiveMaximum": high }),
         Limit::Within(low, high) => json!({ "type": "number", "minimum": low, "maximum": high }),
     }

@@ -31,7 +31,7 @@ pub(super) fn read(value: &Value<'_>, name: &str, with_images: bool, media: &mut
             if !value.context.references.is_target(value.node) {
                 object.error(
                     "an `irradiancemeter` without a shape",
-                    "put it into a `rectangle`, a `disk` or a `sphere`",
+                    "put it into a `rectangle`, a `disk`, a `sphere`, a `cylinder` or a `cube`",
                 );
             }
             Vec::new()
@@ -232,10 +232,10 @@ pub(super) fn on_shape(shape: &Value<'_>, name: &str, surface: &Surface, media: 
         let name = format!("{name}.{key}");
         let area = area::of_surface(surface);
         if area.is_none() {
-            let round = matches!(surface.geometry, Geometry::Sphere { .. });
-            let advice = match round {
-                true => "only round spheres are measured so far: scale it alike along all axes",
-                false => "only a `rectangle`, a `disk` or a `sphere` is measured so far",
+            let advice = match surface.geometry {
+                Geometry::Sphere { .. } => "only round spheres are measured so far: scale it alike along all axes",
+                Geometry::Cylinder { .. } => "only round cylinders are measured so far: scale it alike across its axis",
+                _ => "only a `rectangle`, a `disk`, a `sphere`, a `cylinder` or a `cube` is measured so far",
             };
             object.error("an `irradiancemeter` on this shape", advice);
         }

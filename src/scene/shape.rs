@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::medium::Media;
+use super::medium::{self, Media};
 use super::object::Object;
 use super::quantity::Quantity;
 use super::reader::Value;
@@ -209,6 +209,7 @@ fn area(object: &mut Object<'_>, name: &str) -> Option<AreaEmitter> {
     texture::rename(&mut radiance, &path, &format!("{name}.{key}"));
     let directional = emitter.name == "directionalarea";
     let sampling_weight = emitter.number("sampling_weight", 1.0);
+    medium::check_stated(&mut emitter);
     emitter.finish();
     Some(AreaEmitter {
         name: key.to_string(),

@@ -38,6 +38,11 @@ impl Source {
             Source::GridFile(path) => files::grid_values(path, shape),
             Source::ImageFile(path) => files::image_values(path, shape),
             Source::Reflectance { path, raw } => files::texture_values(path, *raw, Texels::Reflectance, shape),
+            Source::Share { path, raw } => {
+                let mut values = files::texture_values(path, *raw, Texels::Share, shape)?;
+                values.iter_mut().for_each(|value| *value = value.clamp(0.0, 1.0));
+                Ok(values)
+            }
             Source::Radiance { path, raw } => files::texture_values(path, *raw, Texels::Radiance, shape),
             Source::Attribute { path, name } => attributes::values(path, name, shape),
             Source::Relief { path, raw } => files::texture_values(path, *raw, Texels::Relief, shape),

@@ -34,6 +34,19 @@ pub(super) fn read_rotation(object: &mut Object<'_>, key: &'static str) -> DAffi
     )
 }
 
+/// The image of +Z, along which parallel light travels. It must have the length one: Mitsuba's light grows with it in a way that
+/// depends on the material, so that no other irradiance makes up for it.
+pub(super) fn read_direction(object: &mut Object<'_>, key: &'static str) -> DVec3 {
+    let z = |m: &DAffine3| m.matrix3.z_axis;
+    let reason = "it must not scale the direction +Z: leave the scale out, and multiply `irradiance` if that is meant";
+    z(&read_checked(
+        object,
+        key,
+        |m| (z(m).length() - 1.0).abs() < 1e-3,
+        reason,
+    ))
+}
+
 /// A similarity: rotation, translation, and uniform scale.
 pub(super) fn read_similarity(object: &mut Object<'_>, key: &'static str) -> DAffine3 {
     let check = |m: &DAffine3| is_orthonormal(m.matrix3 * (1.0 / m.matrix3.x_axis.length()));

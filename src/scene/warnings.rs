@@ -2,18 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use glam::{Affine3A, Vec3A};
-
 use super::context::Context;
-use super::integrator::Rules;
 use super::motion;
 use super::optic::screen_reflectance;
 use super::quantity::Quantity;
-use super::world::{Input, Light, LightKind};
+use super::unseen;
+use super::world::Input;
 use super::{Backdrop, Background, Bsdf, Geometry, Model, Scene, Source, Surface, Texture, Visited, files};
 
-/// Records all warnings.
-pub(super) fn note(context: &Context<'_>, scene: &Scene) {
+/// Records all warnings; those about derivatives for the parameters in `asked`, or for all optimised ones if that is empty.
+pub(super) fn note(context: &Context<'_>, scene: &Scene, asked: &[String]) {
     backdrops(context, scene);
     if scene
         .sensors
@@ -22,23 +20,21 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
     {
         context.warn("some films are `linear` and some `srgb`: one medium cannot look right in both");
     }
-    darkness(context, scene);
-    unlit(context, scene);
-    emptiness(context, scene);
+    unseen::note(context, scene);
     singular(context, scene);
     meshes(context, scene);
-    reflectances(context, scene);
-    motion::warn(context, scene);
-    facets(context, scene);
+    images(context, scene);
+    motion::warn(context, scene, asked);
+    facets(context, scene, asked);
 }
 
 /// Incomplete derivatives of GGX's transmission: it jumps to zero where its half vector reaches the horizon, and derivatives by
 /// an index or a normal leave out that this border moves (docs/method.md, section 12).
-fn facets(context: &Context<'_>, scene: &Scene) {
+fn facets(context: &Context<'_>, scene: &Scene, asked: &[String]) {
     let all = scene.world.surfaces.iter();
     let mut surfaces = all.chain(scene.world.groups.iter().flat_map(|group| &group.surfaces));
-    if let Some(path) = surfaces.find_map(|surface| turned(&surface.bsdf, None)) {
-        context.warn(format!(
+    if let Some(path) = surfaces.find_map(|surface| turned(&surface.bsdf, None, asked)) {
+        context.caution(format!(
             "what facets of `ggx` transmit ends at a border that moves with `{path}`, which derivatives by that leave out: some percent \
              of those by an index, most of those by normals where little is reflected; a `roughdielectric` with the `distribution` \
              `beckmann` has no such border"
@@ -46,9 +42,9 @@ fn facets(context: &Context<'_>, scene: &Scene) {
     }
 }
 
-/// The path of an optimised parameter that turns the half vectors of GGX's transmission: `relief`, that of a normal or bump
-/// map around `bsdf`, else an index; None if there is none.
-fn turned<'a>(bsdf: &'a Bsdf, relief: Option<&'a str>) -> Option<&'a str> {
+/// The path of a parameter by which derivatives are wanted and that turns the half vectors of GGX's transmission: `relief`, that of
+/// a normal or bump map around `bsdf`, else an index; None if there is none.
+fn turned<'a>(bsdf: &'a Bsdf, relief: Option<&'a str>, asked: &[String]) -> Option<&'a str> {
     match bsdf {
         Bsdf::Null => None,
         Bsdf::Material(material) => {
@@ -64,13 +60,13 @@ fn turned<'a>(bsdf: &'a Bsdf, relief: Option<&'a str>) -> Option<&'a str> {
                     Quantity::Index | Quantity::DenserIndex | Quantity::Specular
                 )
             });
-            let index = || indices.find_map(|input| input.texture.tuned());
+            let index = || indices.find_map(|input| input.texture.tuned(asked));
             ggx.then(|| relief.or_else(index)).flatten()
         }
-        Bsdf::TwoSided { sides } => sides.iter().find_map(|side| turned(&side.bsdf, relief)),
-        Bsdf::Mask { nested, .. } => turned(&nested.bsdf, relief),
-        Bsdf::Blend { nested, .. } => nested.iter().find_map(|part| turned(&part.bsdf, relief)),
-        Bsdf::Relief { relief: own, nested } => turned(&nested.bsdf, own.texture.tuned().or(relief)),
+        Bsdf::TwoSided { sides } => sides.iter().find_map(|side| turned(&side.bsdf, relief, asked)),
+        Bsdf::Mask { nested, .. } => turned(&nested.bsdf, relief, asked),
+        Bsdf::Blend { nested, .. } => nested.iter().find_map(|part| turned(&part.bsdf, relief, asked)),
+        Bsdf::Relief { relief: own, nested } => turned(&nested.bsdf, own.texture.tuned(asked).or(relief), asked),
     }
 }
 
@@ -79,154 +75,35 @@ fn singular(context: &Context<'_>, scene: &Scene) {
     let is_diffuse = |bsdf: &Bsdf| matches!(bsdf, Bsdf::Material(material) if material.model == Model::Diffuse);
     let scatters = |surface: &Surface| is_diffuse(&surface.bsdf) && screen_reflectance(&surface.bsdf) != Some([0.0; 3]);
     if scene.integrator.inverted == Some(0.0) && scene.world.surfaces.iter().any(scatters) {
-        context.warn(
+        context.caution(
             "the `regularization` is 0, and at a `diffuse` surface Jacobians of rays have no inverse: what is seen behind one moves \
              nothing; remove it, or say \"jacobians\": \"kept\"",
         );
     }
 }
 
-/// A path-traced scene without light.
-fn darkness(context: &Context<'_>, scene: &Scene) {
-    let world = &scene.world;
-    let dark = matches!(scene.background, Background::None)
-        && world.lights.is_empty()
-        && world.surfaces.iter().all(|surface| surface.emitter.is_none())
-        && world.media.iter().all(|medium| medium.emission.is_none());
-    if dark && !world.is_empty() && !context.has_errors() {
-        context.warn("nothing in the scene emits light, so that it is black: add an emitter");
-    }
-}
-
-/// Lights without extent that nothing can meet: without next-event estimation, or behind smooth glass, which shadow rays do not pass.
-fn unlit(context: &Context<'_>, scene: &Scene) {
-    let world = &scene.world;
-    let shines = |surface: &Surface| surface.emitter.is_some();
-    let Some(light) = world.lights.first() else { return };
-    if !matches!(scene.background, Background::None)
-        || world.surfaces.iter().any(shines)
-        || world.groups.iter().flat_map(|group| &group.surfaces).any(shines)
-        || world.media.iter().any(|medium| medium.emission.is_some())
-    {
-        return;
-    }
-    let light = &light.name;
-    if scene.integrator.rules == Rules::Basic {
-        context.warn(format!(
-            "`prb_basic` only finds lights that its paths meet, and none meets the light `{light}`, which has no extent: take `prb`, \
-             or a shape with an `area` emitter"
-        ));
-        return;
-    }
-    let is_smooth = |bsdf: &Bsdf| matches!(bsdf, Bsdf::Material(material) if material.model == Model::Dielectric);
-    let is_dark = |surface: &&Surface| {
-        let holds = |[low, high]: [Vec3A; 2], p: Vec3A| p.cmpge(low).all() && p.cmple(high).all();
-        let lit = || {
-            world
-                .lights
-                .iter()
-                .filter_map(place)
-                .any(|p| bounds(surface).is_none_or(|b| holds(b, p)))
-        };
-        surface.interior.is_some() && is_smooth(&surface.bsdf) && !lit()
-    };
-    if scene.integrator.rules == Rules::Volpath
-        && let Some(pane) = world.surfaces.iter().find(is_dark)
-    {
-        context.warn(format!(
-            "the medium in `{}` is dark: no path through smooth glass meets the light `{light}`, which has no extent; take a \
-             `roughdielectric`, or a shape with an `area` emitter",
-            pane.name
-        ));
-    }
-}
-
-/// Where a light without extent stands; None for a distant one.
-fn place(light: &Light) -> Option<Vec3A> {
-    match &light.kind {
-        LightKind::Point { position } => Some((*position).into()),
-        LightKind::Spot { to_world, .. } | LightKind::Projector { to_world, .. } => Some(to_world.translation),
-        LightKind::Directional { .. } => None,
-    }
-}
-
-/// A medium that fills at most this part of the box around its shape is told.
-const SMALL_PART: f32 = 0.13;
-
-/// Heterogeneous media whose box, that of `sigma_t`, holds nothing or little of the shapes that they are in.
-fn emptiness(context: &Context<'_>, scene: &Scene) {
-    let world = &scene.world;
-    if scene.integrator.rules != Rules::Volpath {
-        return;
-    }
-    for (index, medium) in world.media.iter().enumerate().filter(|(_, medium)| !medium.homogeneous) {
-        let own = box_around(&medium.sigma_t.to_world, [[0.0; 3], [1.0; 3]]);
-        let shapes = world.surfaces.iter().filter(|surface| surface.interior == Some(index));
-        let parts = shapes.filter_map(|surface| Some((surface, shared(own, surface)?)));
-        let Some((surface, part)) = parts.max_by(|(_, a), (_, b)| a.total_cmp(b)) else {
-            continue;
-        };
-        let (path, name) = (&medium.path, &surface.name);
-        if part <= 0.0 {
-            context.warn(format!(
-                "the medium `{path}` is nowhere: the box of its `sigma_t` lies outside of its shape `{name}`; give the volume the \
-                 `to_world` that takes the unit cube to the shape"
-            ));
-        } else if part < SMALL_PART {
-            context.warn(format!(
-                "the medium `{path}` fills {:.2} % of the box around its shape `{name}`, and the rest is empty: if that is not meant, give \
-                 its `sigma_t` the `to_world` that takes the unit cube to the shape",
-                100.0 * part
-            ));
-        }
-    }
-}
-
-/// The part of the box around a surface that another box holds; None if that of the surface is unknown or has no volume.
-fn shared(other: [Vec3A; 2], surface: &Surface) -> Option<f32> {
-    let [low, high] = bounds(surface)?;
-    let whole = (high - low).max(Vec3A::ZERO);
-    let held = (high.min(other[1]) - low.max(other[0])).max(Vec3A::ZERO);
-    let volume = |sides: Vec3A| sides.x * sides.y * sides.z;
-    (volume(whole) > 0.0).then(|| volume(held) / volume(whole))
-}
-
-/// The box around a cube, a sphere or a mesh; None for other shapes, and if the mesh cannot be read.
-fn bounds(surface: &Surface) -> Option<[Vec3A; 2]> {
-    let local = match &surface.geometry {
-        Geometry::Cube => [[-1.0; 3], [1.0; 3]],
-        Geometry::Sphere { center, radius } => [-radius, *radius].map(|r| center.map(|x| x + r)),
-        Geometry::Mesh { path, format, .. } => {
-            let mesh = format.read(path, true, false).ok()?;
-            let points = mesh.positions.iter().copied().map(Vec3A::from);
-            let [low, high] = points.fold(NOTHING, |[low, high], p| [low.min(p), high.max(p)]);
-            [low.into(), high.into()]
-        }
-        _ => return None,
-    };
-    Some(box_around(&surface.to_world, local))
-}
-
-const NOTHING: [Vec3A; 2] = [Vec3A::INFINITY, Vec3A::NEG_INFINITY];
-
-/// The box around a transformed box.
-fn box_around(to_world: &Affine3A, [low, high]: [[f32; 3]; 2]) -> [Vec3A; 2] {
-    let corner = |k: usize| Vec3A::from([0, 1, 2].map(|a| if k >> a & 1 == 0 { low[a] } else { high[a] }));
-    let corners = (0..8).map(|k| to_world.transform_point3a(corner(k)));
-    corners.fold(NOTHING, |[low, high], p| [low.min(p), high.max(p)])
-}
-
-/// Images of reflectances above 1, by which a surface reflects more light than it receives.
-fn reflectances(context: &Context<'_>, scene: &Scene) {
+/// Images of reflectances above 1, by which a surface reflects more light than it receives, and of shares outside of [0, 1].
+fn images(context: &Context<'_>, scene: &Scene) {
     let mut known = HashSet::new();
     for Visited { array, quantity, .. } in scene.visit() {
+        if let Source::Share { path, .. } = &array.source
+            && known.insert((path, true))
+            && let Some((outside, all, _)) = files::beyond(path, |v| !(0.0..=1.0).contains(&v))
+        {
+            context.warn(format!(
+                "{outside} of {all} values of {}, which `{}` shows, lie outside of 0 and 1, to which they are clamped, as in Mitsuba: \
+                 correct the image if that is not meant",
+                path.display(),
+                array.path
+            ));
+        }
         let Source::Reflectance { path, .. } = &array.source else {
             continue;
         };
-        if quantity != Quantity::Reflectance || !known.insert(path) {
+        if quantity != Quantity::Reflectance || !known.insert((path, false)) {
             continue;
         }
-        if let Some((above, all, most)) = files::above_one(path) {
+        if let Some((above, all, most)) = files::beyond(path, |v| v > 1.0) {
             context.warn(format!(
                 "{above} of {all} values of {}, which `{}` shows, are above 1, the largest {most}: they are used as they are, and more \
                  light is reflected than falls on them; correct the image if that is not meant",
@@ -245,17 +122,27 @@ fn meshes(context: &Context<'_>, scene: &Scene) {
         .surfaces
         .iter()
         .chain(world.groups.iter().flat_map(|group| &group.surfaces));
-    let mut known: HashMap<_, Option<(usize, usize, bool)>> = HashMap::new();
+    let mut known: HashMap<_, Option<(usize, usize, usize, bool)>> = HashMap::new();
     for surface in all {
         let Geometry::Mesh { path, format, .. } = &surface.geometry else {
             continue;
         };
         let found = known.entry((path, *format)).or_insert_with(|| {
             let mesh = format.read(path, true, false).ok()?;
-            Some((mesh.flat_triangles(), mesh.triangles.len(), mesh.uvs.is_empty()))
+            let flat = mesh.flat_triangles();
+            Some((mesh.dropped_faces, flat, mesh.triangles.len(), mesh.uvs.is_empty()))
         });
-        let Some((flat, all, is_bare)) = *found else { continue };
+        let Some((dropped, flat, all, is_bare)) = *found else {
+            continue;
+        };
         let (name, path) = (&surface.name, path.display());
+        if dropped > 0 {
+            context.warn(format!(
+                "{dropped} of the faces of `{name}` {} fewer than three corners and {} left out, as in Mitsuba: remove them from {path}",
+                if dropped == 1 { "has" } else { "have" },
+                if dropped == 1 { "is" } else { "are" }
+            ));
+        }
         if flat > 0 {
             context.warn(format!(
                 "{flat} of the {all} triangles of `{name}` {} no area, and nothing is seen of them: remove them from {path}",

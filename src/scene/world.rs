@@ -389,17 +389,17 @@ impl Texture {
         Self::Constant(super::lookup::value(path.to_string(), values.to_vec()))
     }
 
-    /// The path of the first of its arrays that a run changes, if any.
-    pub(super) fn tuned(&self) -> Option<&str> {
+    /// The path of the first of its arrays by which derivatives are wanted ([`Array::is_wanted`]), if any.
+    pub(super) fn tuned(&self, asked: &[String]) -> Option<&str> {
         let arrays: Vec<&Array> = match self {
             Self::Constant(array) => vec![array],
             Self::Checkerboard { colors, .. } => colors.iter().collect(),
-            Self::Squares { textures, .. } => return textures.iter().find_map(Self::tuned),
+            Self::Squares { textures, .. } => return textures.iter().find_map(|texture| texture.tuned(asked)),
             Self::Bitmap(map) => vec![&map.data],
             Self::Attribute(map) => vec![&map.values],
             Self::Volume { volume, .. } => vec![&volume.array],
         };
-        let tuned = arrays.into_iter().find(|array| array.tuning.is_some())?;
+        let tuned = arrays.into_iter().find(|array| array.is_wanted(asked))?;
         Some(&tuned.path)
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Place;
 
-/// A painted panel that fills the view under a sky, beside a ball of glass, a coin and a lamp that the camera does not see.
+/// A painted panel that fills the view under a sky, beside a ball of glass, a coin, a board and a lamp that the camera does not see.
 fn world() -> Value {
     let mesh = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/meshes/panel.obj");
     let aside = |x: f64| json!([{"scale": 0.1}, {"translate": [x, 0, -9]}]);
@@ -30,12 +30,20 @@ fn world() -> Value {
                 "metal": {"type": "conductor"}
             }
         },
+        "board": {
+            "type": "rectangle", "to_world": aside(2.0),
+            "both": {
+                "type": "twosided",
+                "front": {"type": "diffuse", "reflectance": 0.2},
+                "back": {"type": "diffuse", "reflectance": 0.7}
+            }
+        },
         "lamp": {"type": "point", "position": [0, 0, -9], "intensity": 0},
         "sky": {"type": "constant"}
     })
 }
 
-/// A folder with `mirrors.json`, the whole world, and `world.json`, without ball and coin; `paint` gives the texels of the
+/// A folder with `mirrors.json`, the whole world, and `world.json`, without ball, coin and board; `paint` gives the texels of the
 /// picture.
 fn place(paint: impl Fn(usize) -> f32) -> Place {
     let place = Place::new();
@@ -56,7 +64,7 @@ fn place(paint: impl Fn(usize) -> f32) -> Place {
     place.write("mirrors.json", &world());
     let mut plain = world();
     let objects = plain.as_object_mut().expect("an object");
-    objects.retain(|name, _| name != "ball" && name != "coin");
+    objects.retain(|name, _| !["ball", "coin", "board"].contains(&name.as_str()));
     place.write("world.json", &plain);
     place
 }
@@ -249,6 +257,11 @@ fn what_has_no_derivative_is_refused_with_advice() {
                 "there is no parameter `panel.paint.reflectanse`: did you mean",
                 "`panel.paint.reflectance`",
             ],
+        ),
+        (
+            "board.bsdf.bsdf.reflectance",
+            &["`board.bsdf.bsdf.reflectance` fits several parameters: name one of \
+                `board.both.front.reflectance`, `board.both.back.reflectance`"],
         ),
     ] {
         let (_, told) = place.expect(2, &["gradient", "mirrors.json", "--parameter", name, "--scale"]);

@@ -399,6 +399,16 @@ fn cases() -> Vec<Case> {
             ..case("irradiance of a cavity", furnished(), envmap(), FreeFlight)
         },
         Case {
+            rules: Rules::Prb,
+            look: |sensor| sensor.kind = SensorKind::Irradiancemeter(area(AreaForm::Cube)),
+            ..case("irradiance of a room", furnished(), envmap(), FreeFlight)
+        },
+        Case {
+            rules: Rules::Prb,
+            look: |sensor| sensor.kind = SensorKind::Irradiancemeter(area(AreaForm::Cylinder)),
+            ..case("irradiance of a pipe", furnished(), envmap(), FreeFlight)
+        },
+        Case {
             look: |sensor| {
                 sensor.kind = SensorKind::Distant {
                     target: Target::Scene,
@@ -423,7 +433,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// A rectangle or a disk outside of the world, or a cavity around it, that looks at it.
+/// A rectangle or a disk outside of the world, or a cavity, a room or a pipe around it, that looks at it.
 fn area(form: AreaForm) -> Area {
     let turned = looking_from(Vec3::new(0.0, 2.0, 3.0));
     Area {
@@ -431,8 +441,12 @@ fn area(form: AreaForm) -> Area {
         to_world: match form {
             AreaForm::Rectangle | AreaForm::Disk => turned,
             AreaForm::Sphere => Affine3A::from_scale(Vec3::splat(6.0)),
+            AreaForm::Cube => Affine3A::from_scale(Vec3::new(-7.0, 6.0, 8.0)),
+            AreaForm::Cylinder => {
+                Affine3A::from_translation(Vec3::NEG_Z * 4.0) * Affine3A::from_scale(Vec3::new(6.0, 6.0, 8.0))
+            }
         },
-        flipped: form == AreaForm::Sphere,
+        flipped: !matches!(form, AreaForm::Rectangle | AreaForm::Disk),
     }
 }
 

@@ -310,6 +310,16 @@ fn corners_of_meshes_are_recorded_in_their_order() {
         assert_eq!(record.normals, order.map(|k| normals[k]), "{map}");
         let corners = [[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0 * z]];
         assert_eq!(super::triangles(&world.bvh), [(0, order.map(|k| corners[k]))]);
+        // Without texture coordinates they are the weights of the file's second and third corner.
+        let bare = folder.path().join("bare.obj");
+        std::fs::write(&bare, text.replace("1/1/1 2/2/2 3/3/3", "1//1 2//2 3//3")).expect("writable");
+        let (world, _) = super::world(&format!(
+            r#""gem": {{"type": "obj", "filename": {bare:?}, "to_world": [{{"scale": {map}}}]}}, {CAMERA}, "sky": {{"type": "constant"}}"#
+        ));
+        let record = &world.corners[0];
+        let weights = order.map(|k| [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]][k]);
+        assert_eq!(record.uv_ab, *weights[..2].as_flattened());
+        assert_eq!(record.uv_c, weights[2]);
     }
     let (world, _) = world(&format!(
         r#""gem": {{"type": "obj", "filename": {path:?}, "face_normals": true,

@@ -284,6 +284,32 @@ fn stages_take_as_many_samples_as_before_unless_told_otherwise() {
     assert_eq!(samples, [(3, 5), (8, 8), (8, 2), (8, 2), (4, 6)]);
 }
 
+/// A stage that leaves resolution, moments and samples as they are is warned of, also one that says again what holds before.
+#[test]
+fn stages_change_something() {
+    for (list, idle) in [
+        (r#"{"at": 0.5, "upsample": 1}"#, Some(0)),
+        (r#"{"at": 0.5, "upsample": 1, "spp": 2}"#, Some(0)),
+        (r#"{"at": 0.5, "upsample": 1, "moments": "resample"}"#, Some(0)),
+        (
+            r#"{"at": 0.2, "spp": 4}, {"at": 0.5, "upsample": 1, "spp": 4}"#,
+            Some(1),
+        ),
+        (r#"{"at": 0.5, "upsample": 1, "moments": "reset"}"#, None),
+        (r#"{"at": 0.5, "upsample": 1, "spp_grad": 3}"#, None),
+    ] {
+        let stages = format!(r#""spp": 2, "stages": [{list}]"#);
+        let told = read(&edited(r#""stages": [{"at": 0.25}, {"at": 0.5}]"#, &stages)).warnings;
+        assert_eq!(told.len(), idle.iter().count(), "{list}: {told:?}");
+        if let Some(index) = idle {
+            assert!(
+                told[0].starts_with(&format!("stage {index} of `stages` changes nothing")),
+                "{told:?}"
+            );
+        }
+    }
+}
+
 /// The small world in which a colour is optimised, with these stages.
 fn without_grid(stages: &str) -> String {
     let tuned = format!(r#""stages": {stages}, "parameters": {{"box.interior.albedo": {{}}}}"#);

@@ -53,7 +53,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "perspective""#,
         r#""type": "irradiancemeter""#,
-        "3:13: an `irradiancemeter` without a shape at camera: put it into a `rectangle`, a `disk` or a `sphere`",
+        "3:13: an `irradiancemeter` without a shape at camera: put it into a `rectangle`, a `disk`, a `sphere`, a `cylinder` or a `cube`",
     ),
     (
         r#""type": "perspective""#,
@@ -258,7 +258,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""width": 64"#,
         r#""width": 64, "pixel_format": "xyz""#,
-        r#"6:62: unknown value "xyz" at camera.film.pixel_format: allowed: `luminance`, `luminance_alpha`, `rgb`, `rgba`"#,
+        "6:62: Mitsuba's `xyz` is not supported yet at camera.film.pixel_format: supported: `luminance`, `luminance_alpha`, `rgb`, `rgba`",
+    ),
+    (
+        r#""width": 64"#,
+        r#""width": 64, "file_format": "pfm""#,
+        "6:61: Mitsuba's `pfm` is not supported yet at camera.film.file_format: supported: `openexr`, `exr`",
     ),
     (
         "[0, 0, 4]",

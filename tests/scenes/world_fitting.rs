@@ -261,6 +261,7 @@ fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writable");
     let vertices = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 3 0 0\n";
     write("flat.obj", &format!("{vertices}f 1 2 3\nf 1 2 4\nf 2 2 3\n"));
+    write("edge.obj", &format!("{vertices}f 1 2 3\nf 1 4\n"));
     write(
         "nan.obj",
         &format!("{}f 1 2 3\n", vertices.replace("v 1 0 0", "v nan 0 0")),
@@ -282,6 +283,12 @@ fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
         (
             "flat.obj",
             Some("2 of the 3 triangles of `gem` have no area, and nothing is seen of them: remove them from "),
+        ),
+        (
+            "edge.obj",
+            Some(
+                "1 of the faces of `gem` has fewer than three corners and is left out, as in Mitsuba: remove them from ",
+            ),
         ),
         (
             "flat.ply",
@@ -338,6 +345,17 @@ fn extinctions_are_finite_when_they_are_scaled() {
         1.0,
     );
     assert!(found.contains("extinction must be finite"), "{found}");
+    // Where extinction varies, tentative collisions are as many as the optical thickness.
+    for (scale, expected) in [(1e5, false), (1e7, true)] {
+        let blob = r#"{"center": [0.5, 0.5, 0.5], "radius": 0.4, "value": 1}"#;
+        let volume = format!(r#"{{"type": "blobs", "resolution": [4, 4, 4], "blobs": [{blob}]}}"#);
+        let found = told("heterogeneous", &volume, scale);
+        assert_eq!(
+            found.contains("across its grid, expected at most 1e6 where it varies"),
+            expected,
+            "{found}"
+        );
+    }
 }
 
 #[test]
@@ -432,6 +450,47 @@ fn textures_are_reflectances() {
     }
 }
 
+/// Opacities and weights of BSDFs in images are clamped to [0, 1], as in Mitsuba, with a warning; numbers must lie there.
+#[test]
+fn opacities_and_weights_in_images_are_clamped() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let image = Image {
+        width: 2,
+        height: 2,
+        channels: 1,
+        data: vec![1.25, 0.5, -0.5, 1.0],
+    };
+    io::image::write_exr(&folder.path().join("texture.exr"), &image).expect("the test's folder is writable");
+    for (bsdf, path) in [
+        (
+            r#"{"type": "mask", "opacity": @, "a": {"type": "diffuse"}}"#,
+            "f.bsdf.opacity",
+        ),
+        (
+            r#"{"type": "blendbsdf", "weight": @, "a": {"type": "diffuse"}, "b": {"type": "diffuse"}}"#,
+            "f.bsdf.weight",
+        ),
+    ] {
+        let read = |share: &str| {
+            let bsdf = bsdf.replace('@', share);
+            let text = format!(r#"{{"f": {{"type": "rectangle", "bsdf": {bsdf}}}, "s": {{"type": "constant"}}}}"#);
+            scene::parse(&text, &folder.path().join("scene.json"))
+        };
+        let scene = read(r#"{"type": "bitmap", "filename": "texture.exr"}"#).unwrap_or_else(|e| panic!("{e}"));
+        let told = format!("texture.exr, which `{path}` shows, lie outside of 0 and 1, to which they are clamped");
+        assert!(
+            scene.warnings[0].starts_with("2 of 4 values of ") && scene.warnings[0].contains(&told),
+            "{:?}",
+            scene.warnings
+        );
+        let (_, params) = Resident::new(&scene).unwrap_or_else(|e| panic!("{e}"));
+        let found = &params.parameters[params.find(path).expect("it is a parameter")];
+        assert_eq!(found.values, [1.0, 0.5, 0.0, 1.0]);
+        let number = read("1.25").expect_err("too large").to_string();
+        assert!(number.contains("it must lie between 0 and 1"), "{number}");
+    }
+}
+
 /// Weights in images must lie between 0 and 1; other quantities keep their own limits.
 #[test]
 fn images_of_other_quantities_keep_their_limits() {
@@ -448,15 +507,10 @@ fn images_of_other_quantities_keep_their_limits() {
         let text = format!(r#"{{"f": {{"type": "rectangle", "bsdf": {bsdf}}}, "s": {{"type": "constant"}}}}"#);
         flattened(&text, folder.path()).unwrap_or_default()
     };
-    let opacity = told(r#"{"type": "mask", "opacity": @, "a": {"type": "diffuse"}}"#);
+    let roughness = told(r#"{"type": "principled", "roughness": @}"#);
     assert!(
-        opacity.contains("`f.bsdf.opacity` is 1.25; a weight must lie between 0 and 1"),
-        "{opacity}"
-    );
-    let weight = told(r#"{"type": "blendbsdf", "weight": @, "a": {"type": "diffuse"}, "b": {"type": "diffuse"}}"#);
-    assert!(
-        weight.contains("`f.bsdf.weight` is 1.25; a weight must lie between 0 and 1"),
-        "{weight}"
+        roughness.contains("`f.bsdf.roughness` is 1.25; a weight must lie between 0 and 1"),
+        "{roughness}"
     );
     // An index of refraction may well be above one, and images of reflectances are taken as they are.
     for bsdf in [
@@ -664,7 +718,7 @@ fn environments_shine_everywhere_and_nowhere_less_than_nothing() {
     let text = r#"{"s": {"type": "envmap", "filename": "sky.exr"}, "f": {"type": "rectangle"}}"#;
     write(2, -0.5);
     let expected = format!(
-        "{}: texel x=0 y=0 z=0, channel 2, of `s.data` is -0.5; radiance must be finite and not negative: correct the values",
+        "{}: texel x=0 y=0 z=0, channel 2, of `s.data` is -0.5; radiance must lie between 0 and 1e30: correct the values",
         path.display()
     );
     assert_eq!(flattened(text, folder.path()), Some(expected));

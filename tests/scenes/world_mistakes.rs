@@ -460,7 +460,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         SUN,
         r#"{"type": "directional", "intensity": 1}"#,
-        "16:34: unknown parameter `intensity` of `directional` at sun.intensity: allowed: `sampling_weight`, `direction`, `to_world`, `irradiance`",
+        "16:34: unknown parameter `intensity` of `directional` at sun.intensity: allowed: `sampling_weight`, `direction`, `to_world`, `irradiance`, `medium`",
     ),
     (
         SUN,
@@ -469,8 +469,23 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         SUN,
-        r#"{"type": "spot", "beam_width": 30}"#,
-        "16:41: the value 30 is not possible at sun.beam_width: it must lie between 0 and 20",
+        r#"{"type": "spot", "beam_width": 200}"#,
+        "16:41: the value 200 is not possible at sun.beam_width: it must lie between 0 and 180",
+    ),
+    (
+        SUN,
+        r#"{"type": "directional", "to_world": [{"scale": 2}]}"#,
+        "16:46: this transform does not suit a `directional` at sun.to_world: it must not scale the direction +Z: leave the scale out, and multiply `irradiance` if that is meant",
+    ),
+    (
+        SUN,
+        r#"{"type": "point", "intensity": [0, 3e38, 0]}"#,
+        "16:45: the value 3e+38 is not possible at sun.intensity[1]: it must be at most 1e30, so that sums of samples stay finite",
+    ),
+    (
+        SUN,
+        r#"{"type": "point", "medium": 3}"#,
+        "16:38: found the number 3 at sun.medium",
     ),
     (
         SUN,

@@ -10,7 +10,7 @@ use prbopt::scene::{
     Rules, Scene, Source, Surface, Texture, Variant, Wrap,
 };
 
-use super::{WORLD, edited_world, read};
+use super::{WORLD, edited_world, mistakes_in, read};
 
 /// A scene of these objects.
 fn objects(text: &str) -> Scene {
@@ -743,4 +743,40 @@ fn a_radiance_field_scene_has_no_world() {
     assert!(scene.world.is_empty() && scene.field.is_some());
     let scene = read(WORLD);
     assert!(!scene.world.is_empty() && scene.field.is_none());
+}
+
+/// Emitters of all kinds say which medium they stand in, as in Mitsuba; nothing follows from it, but it must be a medium.
+#[test]
+fn emitters_state_a_medium() {
+    for emitter in [
+        r#"{"type": "point""#,
+        r#"{"type": "spot""#,
+        r#"{"type": "directional""#,
+        r#"{"type": "projector""#,
+        r#"{"type": "sphere", "emitter": {"type": "area""#,
+        r#"{"type": "disk", "emitter": {"type": "directionalarea""#,
+    ] {
+        let ends = "}".repeat(emitter.matches('{').count());
+        let world = |medium: &str| edited_world(r#"{"type": "directional"}"#, &format!("{emitter}{medium}{ends}"));
+        let stated = r#", "medium": {"type": "ref", "id": "box.interior"}"#;
+        assert_eq!(read(&world(stated)).resolved, read(&world("")).resolved, "{emitter}");
+        let found = mistakes_in(&world(r#", "medium": {"type": "cube"}"#));
+        assert!(
+            found.contains("`cube` is a shape where a medium is expected"),
+            "{found}"
+        );
+    }
+    for sky in [
+        r#"{"type": "constant""#,
+        r#"{"type": "envmap", "data": {"resolution": [4, 2]}"#,
+    ] {
+        let stated = format!(r#"{sky}, "medium": {{"type": "homogeneous"}}}}"#);
+        assert!(
+            read(&edited_world(r#"{"type": "constant"}"#, &stated))
+                .world
+                .media
+                .len()
+                == 1
+        );
+    }
 }

@@ -73,6 +73,9 @@ fn orthographic_ray(record: Sensor, x: f32, y: f32) -> Ray {
 
 // A point drawn uniformly from a sensor's area.
 fn area_point(record: Sensor, u: f32, v: f32) -> AreaPoint {
+    if record.area == AREA_CUBE || record.area == AREA_ROOM {
+        return cube_point(record, u, v);
+    }
     let around_axis = circle(v);
     var local = vec3f(0.0);
     switch record.area {
@@ -82,6 +85,9 @@ fn area_point(record: Sensor, u: f32, v: f32) -> AreaPoint {
         }
         case AREA_RECTANGLE: {
             local = vec3f(2.0 * u - 1.0, 2.0 * v - 1.0, 0.0);
+        }
+        case AREA_CYLINDER, AREA_PIPE: {
+            local = vec3f(around_axis, u);
         }
         default: {
             let z = 1.0 - 2.0 * u;
@@ -93,9 +99,54 @@ fn area_point(record: Sensor, u: f32, v: f32) -> AreaPoint {
         normal = local;
     } else if record.area == AREA_CAVITY {
         normal = -local;
+    } else if record.area == AREA_CYLINDER {
+        normal = vec3f(around_axis, 0.0);
+    } else if record.area == AREA_PIPE {
+        normal = vec3f(-around_axis, 0.0);
     }
     return AreaPoint(
         transform_point(record.area_to_world, local),
         unit(transform_vector(record.area_to_world, normal)),
     );
+}
+
+// A point drawn uniformly from the sides of a cube: `u` chooses a side in proportion to its area, and what is left of it a place there.
+fn cube_point(record: Sensor, u: f32, v: f32) -> AreaPoint {
+    let x = transform_vector(record.area_to_world, vec3f(1.0, 0.0, 0.0));
+    let y = transform_vector(record.area_to_world, vec3f(0.0, 1.0, 0.0));
+    let z = transform_vector(record.area_to_world, vec3f(0.0, 0.0, 1.0));
+    let across = array<vec3f, 3>(cross(y, z), cross(z, x), cross(x, y));
+    let areas = vec3f(length(across[0]), length(across[1]), length(across[2]));
+    var rest = u * (areas.x + areas.y + areas.z);
+    var axis = 0u;
+    if rest >= areas.x {
+        rest -= areas.x;
+        axis = 1u;
+        if rest >= areas.y {
+            rest -= areas.y;
+            axis = 2u;
+        }
+    }
+    var along = across[0];
+    var area = areas.x;
+    if axis == 1u {
+        along = across[1];
+        area = areas.y;
+    } else if axis == 2u {
+        along = across[2];
+        area = areas.z;
+    }
+    let share = 2.0 * rest / area;
+    let side = select(1.0, -1.0, share < 1.0);
+    let place = vec2f(2.0 * select(share - 1.0, share, share < 1.0) - 1.0, 2.0 * v - 1.0);
+    var local = vec3f(side, place);
+    if axis == 1u {
+        local = vec3f(place.y, side, place.x);
+    } else if axis == 2u {
+        local = vec3f(place, side);
+    }
+    // Products of two half edges point inwards where the map mirrors.
+    let mirrored = dot(x, across[0]) < 0.0;
+    let facing = select(side, -side, mirrored == (record.area == AREA_CUBE));
+    return AreaPoint(transform_point(record.area_to_world, local), unit(facing * along));
 }

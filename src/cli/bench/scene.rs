@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde::Serialize;
 
 use super::moments::Moments;
@@ -173,9 +173,10 @@ pub(super) fn select(resident: &mut Resident, params: &mut ParamSet, paths: &[St
         let paths: Vec<&str> = params.parameters.iter().map(|p| p.path.as_str()).collect();
         paths.join("`, `")
     };
-    if let Some(unknown) = paths.iter().find(|path| params.named(path).is_none()) {
-        bail!("--parameter: there is no parameter `{unknown}`; there are `{}`", all());
-    }
+    let chosen = paths.iter().map(|path| params.asked(path));
+    let chosen: Vec<usize> = chosen
+        .collect::<Result<_, _>>()
+        .map_err(|what| anyhow!("--parameter: {what}"))?;
     if paths.is_empty() {
         if params.parameters.iter().all(|p| p.tuning.is_none()) {
             bail!(
@@ -186,7 +187,6 @@ pub(super) fn select(resident: &mut Resident, params: &mut ParamSet, paths: &[St
         params.parameters.iter_mut().for_each(|p| _ = p.project());
         return Ok(());
     }
-    let chosen: Vec<usize> = paths.iter().filter_map(|path| params.named(path)).collect();
     for (i, parameter) in params.parameters.iter_mut().enumerate() {
         // Steps must not change values: the scene may be invalid beyond some of them.
         parameter.tuning = chosen.contains(&i).then_some(Tuning {

@@ -33,6 +33,8 @@ pub struct Mesh {
     pub triangles: Vec<[u32; 3]>,
     /// Read from a `.ply` only; face attributes only if all faces are triangles.
     pub attributes: Vec<Attribute>,
+    /// Faces of the file with fewer than three corners, which have no area and are left out.
+    pub dropped_faces: usize,
 }
 
 impl Mesh {

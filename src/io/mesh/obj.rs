@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{Mesh, add_fan, bytes};
 use crate::io::{IoError, Result};
 
-/// Reads a mesh. Polygons become fans; vertices that no face uses are left out.
+/// Reads a mesh. Polygons become fans; faces of fewer than three corners are counted, and vertices that no face uses left out.
 ///
 /// Normals and texture coordinates are kept if every corner of every face has them. `face_normals` ignores normals,
 /// `flip_tex_coords` replaces v by 1 - v.
@@ -54,6 +54,7 @@ struct Reader {
     corners: Vec<Corner>,
     vertices: HashMap<Corner, u32>,
     triangles: Vec<[u32; 3]>,
+    dropped_faces: usize,
 }
 
 impl Reader {
@@ -66,12 +67,14 @@ impl Reader {
             Some("vt") => self.uvs.push(numbers(words, 1)?),
             Some("vn") => self.normals.push(numbers(words, 3)?),
             Some("f") => {
+                // As in Mitsuba, points and edges that stand among the faces are no mistake.
+                if words.clone().count() < 3 {
+                    self.dropped_faces += 1;
+                    return Ok(());
+                }
                 let polygon = words
                     .map(|word| self.vertex(word))
                     .collect::<std::result::Result<Vec<u32>, String>>()?;
-                if polygon.len() < 3 {
-                    return Err(format!("a face has {} corners, expected at least 3", polygon.len()));
-                }
                 add_fan(&mut self.triangles, &polygon);
             }
             _ => {}
@@ -124,6 +127,7 @@ impl Reader {
             uvs: self.corners.iter().map(uv).collect::<Option<_>>().unwrap_or_default(),
             triangles: self.triangles,
             attributes: Vec::new(),
+            dropped_faces: self.dropped_faces,
         }
     }
 }
@@ -226,13 +230,20 @@ mod tests {
     }
 
     #[test]
+    fn faces_of_two_corners_are_left_out_and_counted() {
+        let mesh = read(&format!("{QUAD}f 1 2 3\nf 3 4\nf 4\nf 1 3 4\n"), false, false).expect("a mesh");
+        assert_eq!((mesh.triangles, mesh.positions.len()), (vec![[0, 1, 2], [0, 2, 3]], 4));
+        assert_eq!(mesh.dropped_faces, 2);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, expected) in [
             ("f 1 2 5", "position 5, but 4 come before it"),
             ("f 0 1 2", "position 0"),
             ("f -5 1 2", "position -5"),
             ("f 1/1 2 3", "texture coordinate 1, but 0"),
-            ("f 1 2", "2 corners"),
+            ("f 1 2", "no faces"),
             ("f 1 2 x", "`x`"),
             ("f 1/ 2/ 3/1/1/1", "texture coordinate 1"),
             ("v 1 nan 2", "line 6: found `nan`"),

@@ -206,11 +206,16 @@ fn stands_at(sensor: &Sensor) -> Option<DVec3> {
         _ => return Some(sensor.to_world.translation.as_dvec3()),
     };
     let map = double(&area.to_world);
-    let normal = map.matrix3.inverse().transpose() * DVec3::Z;
+    let facing = match area.form {
+        AreaForm::Cylinder => DVec3::X,
+        _ => DVec3::Z,
+    };
+    let normal = map.matrix3.inverse().transpose() * facing;
     let outwards = normal.normalize() * if area.flipped { -1.0 } else { 1.0 };
     let at = match area.form {
         AreaForm::Rectangle | AreaForm::Disk => map.translation,
-        AreaForm::Sphere => map.transform_point3(DVec3::Z),
+        AreaForm::Sphere | AreaForm::Cube => map.transform_point3(DVec3::Z),
+        AreaForm::Cylinder => map.transform_point3(DVec3::new(1.0, 0.0, 0.5)),
     };
     Some(at + outwards * gap_at(at, BEFORE))
 }

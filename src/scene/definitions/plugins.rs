@@ -3,7 +3,7 @@
 use super::*;
 use crate::scene::{film, splats};
 
-const LIGHT: Form = Form::Color(Limit::NonNegative);
+const LIGHT: Form = Form::Color(Limit::Light);
 pub(super) const SHARE: Limit = Limit::Within(0.0, 1.0);
 pub(super) const COLOR: Form = Form::Object(Class::Spectrum);
 const RGB: Form = Form::OneOf(&[ANY, Form::Vector(3), COLOR]);
@@ -19,6 +19,7 @@ const MAX_DEPTH: Form = Form::Number(Limit::Within(-1.0, i32::MAX as f64));
 const RR_DEPTH: Form = Form::Integer(1, i32::MAX as u64);
 
 const HIDE_EMITTERS: Parameter = may("hide_emitters", Form::Boolean);
+const IN_MEDIUM: Parameter = may("medium", Form::Object(Class::Medium));
 const VARIANT: Parameter = may(
     "variant",
     Form::Words(&["unbiased", "biased", "pipelined", "biased_pipelined"]),
@@ -117,7 +118,7 @@ macro_rules! medium {
             parameters: &[
                 may("sigma_t", Form::Volume(Limit::NonNegative)),
                 may("albedo", Form::Volume(SHARE)),
-                may("emission", Form::Volume(Limit::NonNegative)),
+                may("emission", Form::Volume(Limit::Light)),
                 may("scale", NOT_NEGATIVE),
                 may("sample_emitters", Form::Only("true")),
                 may("has_spectral_extinction", Form::Only("true")),
@@ -153,7 +154,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         Class::Emitter,
         plain(
             "constant",
-            &[may("radiance", LIGHT), may("sampling_weight", NOT_NEGATIVE)],
+            &[may("radiance", LIGHT), may("sampling_weight", NOT_NEGATIVE), IN_MEDIUM],
         ),
     ),
     (
@@ -167,6 +168,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("to_world", Form::Space),
                 may("sampling_weight", NOT_NEGATIVE),
                 may("mis_compensation", Form::Boolean),
+                IN_MEDIUM,
             ],
         ),
     ),
@@ -174,14 +176,22 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
         Class::Emitter,
         plain(
             "area",
-            &[may("radiance", RADIANCE), may("sampling_weight", NOT_NEGATIVE)],
+            &[
+                may("radiance", RADIANCE),
+                may("sampling_weight", NOT_NEGATIVE),
+                IN_MEDIUM,
+            ],
         ),
     ),
     (
         Class::Emitter,
         plain(
             "directionalarea",
-            &[may("radiance", RADIANCE), may("sampling_weight", NOT_NEGATIVE)],
+            &[
+                may("radiance", RADIANCE),
+                may("sampling_weight", NOT_NEGATIVE),
+                IN_MEDIUM,
+            ],
         ),
     ),
     (
@@ -196,6 +206,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("fov_axis", Form::Words(&["x", "y", "diagonal", "smaller", "larger"])),
                 may("focal_length", Form::OneOf(&[Form::Text, POSITIVE])),
                 may("sampling_weight", NOT_NEGATIVE),
+                IN_MEDIUM,
             ],
         ),
     ),
@@ -208,6 +219,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("position", Form::Vector(3)),
                 may("to_world", Form::Space),
                 may("sampling_weight", NOT_NEGATIVE),
+                IN_MEDIUM,
             ],
         ),
     ),
@@ -220,6 +232,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("direction", Form::Vector(3)),
                 may("to_world", Form::Space),
                 may("sampling_weight", NOT_NEGATIVE),
+                IN_MEDIUM,
             ],
         ),
     ),
@@ -234,6 +247,7 @@ pub(in crate::scene) static PLUGINS: &[(Class, Definition)] = &[
                 may("beam_width", Form::Number(Limit::Within(0.0, 180.0))),
                 may("texture", Form::Object(Class::Texture)),
                 may("sampling_weight", NOT_NEGATIVE),
+                IN_MEDIUM,
             ],
         ),
     ),

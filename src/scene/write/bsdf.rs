@@ -169,7 +169,10 @@ fn contents(texture: &Texture, root: &mut Map<String, Value>) -> Value {
                 "to_uv": plane_matrix(&map.to_uv),
             });
             match &map.data.source {
-                Source::Reflectance { path, raw } | Source::Radiance { path, raw } | Source::Relief { path, raw } => {
+                Source::Reflectance { path, raw }
+                | Source::Share { path, raw }
+                | Source::Radiance { path, raw }
+                | Source::Relief { path, raw } => {
                     object["filename"] = file(path);
                     object["raw"] = json!(raw);
                 }

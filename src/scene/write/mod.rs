@@ -211,6 +211,7 @@ fn source(array: &Array) -> Value {
         Source::GridFile(path)
         | Source::ImageFile(path)
         | Source::Reflectance { path, .. }
+        | Source::Share { path, .. }
         | Source::Radiance { path, .. }
         | Source::Relief { path, .. } => {
             json!({"type": "gridvolume", "filename": file(path)})

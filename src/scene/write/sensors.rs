@@ -125,6 +125,8 @@ fn area(area: &Area) -> Value {
             AreaForm::Rectangle => "rectangle",
             AreaForm::Disk => "disk",
             AreaForm::Sphere => "sphere",
+            AreaForm::Cylinder => "cylinder",
+            AreaForm::Cube => "cube",
         },
         "to_world": matrix(&area.to_world),
         "flip_normals": area.flipped,

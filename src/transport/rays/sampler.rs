@@ -373,6 +373,16 @@ pub fn dot(a: [f32; 3], b: [f32; 3]) -> f32 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 
+/// The cross product.
+#[inline(always)]
+pub fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+    [
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    ]
+}
+
 /// The point `t` along a ray.
 #[inline(always)]
 pub fn along(origin: [f32; 3], direction: [f32; 3], t: f32) -> [f32; 3] {

@@ -1,7 +1,7 @@
 //! Rays of all sensors but pinholes: thin lenses, orthographic and distant sensors (parallel rays), and irradiance meters.
 
 use super::camera::{Ray, camera_ray, normalize, transform_point, transform_vector};
-use super::sampler::{along, around, circle, dot};
+use super::sampler::{along, around, circle, cross, dot};
 use crate::each::EachEntry;
 use crate::resident::layout::{NONE, SensorRecord, area, sensor};
 
@@ -105,12 +105,16 @@ fn orthographic_ray(record: &SensorRecord, x: f32, y: f32) -> Ray {
 /// A point drawn uniformly from a sensor's area.
 #[inline(always)]
 fn area_point(record: &SensorRecord, u: f32, v: f32) -> AreaPoint {
+    if record.area == area::CUBE || record.area == area::ROOM {
+        return cube_point(record, u, v);
+    }
     let map = &record.area_to_world;
     let [x, y] = circle(v);
     let local = match record.area {
         area::POINT => [0.0; 3],
         area::DISK => [u.sqrt() * x, u.sqrt() * y, 0.0],
         area::RECTANGLE => [2.0 * u - 1.0, 2.0 * v - 1.0, 0.0],
+        area::CYLINDER | area::PIPE => [x, y, u],
         _ => {
             let z = 1.0 - 2.0 * u;
             let r = (1.0 - z * z).max(0.0).sqrt();
@@ -120,11 +124,48 @@ fn area_point(record: &SensorRecord, u: f32, v: f32) -> AreaPoint {
     let normal = match record.area {
         area::SPHERE => transform_vector(map, local),
         area::CAVITY => transform_vector(map, local).each(|x| -x),
+        area::CYLINDER => transform_vector(map, [x, y, 0.0]),
+        area::PIPE => transform_vector(map, [-x, -y, 0.0]),
         _ => transform_vector(map, [0.0, 0.0, 1.0]),
     };
     AreaPoint {
         p: transform_point(map, local),
         normal: normalize(normal),
+    }
+}
+
+/// A point drawn uniformly from the sides of a cube: `u` chooses a side in proportion to its area, and what is left of it a place there.
+#[inline(always)]
+fn cube_point(record: &SensorRecord, u: f32, v: f32) -> AreaPoint {
+    let map = &record.area_to_world;
+    let halves = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]].each(|axis| transform_vector(map, axis));
+    let across = [
+        cross(halves[1], halves[2]),
+        cross(halves[2], halves[0]),
+        cross(halves[0], halves[1]),
+    ];
+    let areas = across.each(|a| dot(a, a).sqrt());
+    let mut rest = u * (areas[0] + areas[1] + areas[2]);
+    let mut axis = 0;
+    while axis < 2 && rest >= areas[axis] {
+        rest -= areas[axis];
+        axis += 1;
+    }
+    let share = 2.0 * rest / areas[axis];
+    let (side, place) = if share < 1.0 { (-1.0, share) } else { (1.0, share - 1.0) };
+    let mut local = [side; 3];
+    local[(axis + 1) % 3] = 2.0 * place - 1.0;
+    local[(axis + 2) % 3] = 2.0 * v - 1.0;
+    // Products of two half edges point inwards where the map mirrors.
+    let mirrored = dot(halves[0], across[0]) < 0.0;
+    let facing = if mirrored == (record.area == area::CUBE) {
+        -side
+    } else {
+        side
+    };
+    AreaPoint {
+        p: transform_point(map, local),
+        normal: normalize(across[axis].each(|x| facing * x)),
     }
 }
 
@@ -220,6 +261,48 @@ mod tests {
             record.area = kind;
             let AreaPoint { p, normal } = area_point(&record, 0.3, 0.8);
             assert!((dot(p, normal) - sign).abs() < 1e-5, "{p:?} {normal:?}");
+        }
+    }
+
+    /// Points of a tube and of a stretched and mirrored box are on them, uniform by area, and their normals point out or in.
+    #[test]
+    fn points_fill_tubes_and_boxes() {
+        let mut record = record(sensor::IRRADIANCEMETER);
+        record.area_to_world = [[-2.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.0]];
+        let half = [2.0, 1.0, 0.5];
+        for (kind, sign) in [(area::CUBE, 1.0), (area::ROOM, -1.0)] {
+            record.area = kind;
+            let mut counts = [[0u32; 2]; 3];
+            let count = 1 << 14;
+            for i in 0..count {
+                let [u, v, ..] = test_uniform(11, i, 0);
+                let AreaPoint { p, normal } = area_point(&record, u, v);
+                let axis = (0..3)
+                    .find(|&a| normal[a].abs() > 0.5)
+                    .expect("normals point along axes");
+                assert!(
+                    (p[axis] * normal[axis] - sign * half[axis]).abs() < 1e-5,
+                    "{p:?} {normal:?}"
+                );
+                assert!((0..3).all(|a| p[a].abs() <= half[a] + 1e-5), "{p:?}");
+                counts[axis][usize::from(p[axis] > 0.0)] += 1;
+            }
+            // Areas of the sides over that of all, 14.
+            for (found, share) in counts.iter().flatten().zip([1.0, 1.0, 2.0, 2.0, 4.0, 4.0]) {
+                let (expected, total) = (share / 14.0, f64::from(count));
+                let error = 4.0 * (expected * (1.0 - expected) / total).sqrt();
+                assert!((f64::from(*found) / total - expected).abs() < error, "{counts:?}");
+            }
+        }
+        record.area_to_world = [[2.0, 0.0, 0.0, 1.0], [0.0, 2.0, 0.0, 0.0], [0.0, 0.0, 5.0, 0.0]];
+        for (kind, sign) in [(area::CYLINDER, 1.0), (area::PIPE, -1.0)] {
+            record.area = kind;
+            let AreaPoint { p, normal } = area_point(&record, 0.3, 0.8);
+            assert!((p[2] - 1.5).abs() < 1e-5 && normal[2] == 0.0);
+            assert!(
+                ((p[0] - 1.0) * normal[0] + p[1] * normal[1] - 2.0 * sign).abs() < 1e-5,
+                "{p:?} {normal:?}"
+            );
         }
     }
 }

@@ -4,12 +4,12 @@ use std::f32::consts::{FRAC_PI_2, PI};
 
 use super::light::{BELOW_ONE, Drawn, draw, with_choice};
 use super::records::SceneView;
-use super::shape::{Hit, ROUNDING, SurfacePoint, cross, world_normal};
+use super::shape::{Hit, ROUNDING, SurfacePoint, world_normal};
 use crate::each::EachEntry;
 use crate::resident::environment::row_start;
 use crate::resident::layout::{LightRecord, SurfaceRecord, surface};
 use crate::transport::rays::camera::{normalize, transform_point};
-use crate::transport::rays::sampler::{Sampler, along, around, circle, dot};
+use crate::transport::rays::sampler::{Sampler, along, around, circle, cross, dot};
 
 /// Samples a direction to an area light: by its texture's table, in the cone of a sphere, or uniform by area.
 #[inline]

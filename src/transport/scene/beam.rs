@@ -5,14 +5,13 @@ use super::bsdf::local::{inner, lift, outer};
 use super::light::{picture_uv, spot_falloff};
 use super::motion::{direction, direction_adjoint, minus, plus, scaled};
 use super::records::{Fields, SceneView};
-use super::shape::cross;
 use super::texture::{texture_eval, texture_slopes, texture_stencil};
 use crate::each::EachEntry;
 use crate::resident::layout::{LightRecord, NONE, light};
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
 use crate::transport::rays::camera::{normalize, transform_vector};
-use crate::transport::rays::sampler::dot;
+use crate::transport::rays::sampler::{cross, dot};
 
 /// The first and the third axis of a light's frame in the world: the light shines along the third.
 pub type Axes<N> = [[N; 3]; 2];

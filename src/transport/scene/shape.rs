@@ -8,7 +8,7 @@ use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, NONE, Rows, SurfaceRecord, surface};
 use crate::transport::rays::angle::{arc_cosine, arc_tangent};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
-use crate::transport::rays::sampler::{along, dot};
+use crate::transport::rays::sampler::{along, cross, dot};
 
 /// A point of a surface: its position, and the coordinates by which textures are looked up.
 #[derive(Debug, Clone, Copy)]
@@ -224,16 +224,6 @@ fn describe_triangle(scene: &SceneView, t: f32, number: u32, (block, lane): (u32
             normal
         },
     }
-}
-
-/// The cross product.
-#[inline(always)]
-pub fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
-    [
-        a[1] * b[2] - a[2] * b[1],
-        a[2] * b[0] - a[0] * b[2],
-        a[0] * b[1] - a[1] * b[0],
-    ]
 }
 
 /// Surface data of a hit on another shape.

@@ -2,12 +2,12 @@
 //! maps are aligned with.
 
 use super::records::SceneView;
-use super::shape::{Hit, cross};
+use super::shape::Hit;
 use crate::each::EachEntry;
 use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, Rows, surface};
 use crate::transport::rays::camera::{normalize, transform_point, transform_vector};
-use crate::transport::rays::sampler::{dot, frame};
+use crate::transport::rays::sampler::{cross, dot, frame};
 
 /// Radians of a whole turn.
 const TURN: f32 = 2.0 * std::f32::consts::PI;

@@ -184,6 +184,7 @@ impl Conversion<'_> {
             normals,
             positions,
             attributes: Vec::new(),
+            dropped_faces: 0,
         })
     }
 

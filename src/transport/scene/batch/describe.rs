@@ -8,9 +8,9 @@ use crate::resident::emissive_triangles::CUBE_UV;
 use crate::resident::layout::{BLOCK, NONE, SurfaceRecord, surface};
 use crate::transport::rays::angle::arc_cosine;
 use crate::transport::rays::camera::{normalize, transform_point};
-use crate::transport::rays::sampler::dot;
+use crate::transport::rays::sampler::{cross, dot};
 use crate::transport::scene::records::SceneView;
-use crate::transport::scene::shape::{ROUNDING, clearance, cross, describe_surface, turns, world_normal};
+use crate::transport::scene::shape::{ROUNDING, clearance, describe_surface, turns, world_normal};
 
 /// Describes the hits of the vector that begins at `first` on shapes that are no meshes, one shape after another.
 #[inline(always)]
