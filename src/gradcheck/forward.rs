@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::field::fields::{Fields, Plain, Role};
 use super::field::objective::{CastRay, cast_rays};
 use super::light::LightObjective;
-use super::paths::difference::{self, Way, default_step};
+use super::paths::difference::{self, Direction, default_step};
 use super::paths::fields::Sides;
 use super::paths::fresh::bends;
 use super::paths::objective::{PathObjective, cast_paths};
@@ -215,7 +215,7 @@ fn of_paths(setup: &Setup, objective: &PathObjective, parameter: usize, directio
     seed(&mut dual.integrand[parameter], direction);
     let mut moved = objective.fields.clone();
     let changes = direction.iter().copied().enumerate().filter(|(_, by)| *by != 0.0);
-    let way = Way {
+    let along = Direction {
         parameter,
         changes: changes.collect(),
     };
@@ -226,7 +226,7 @@ fn of_paths(setup: &Setup, objective: &PathObjective, parameter: usize, directio
             .map(|cast| weighed(objective.gather(&dual, cast).each(|c| c.slope), cast.weight))
             .collect();
         let all: Vec<_> = casts.iter().collect();
-        let found = difference::slopes(objective, &mut moved, &way, &all, step);
+        let found = difference::slopes(objective, &mut moved, &along, &all, step);
         let pairs = found.iter().zip(&casts);
         Piece {
             differences: pairs.map(|(slope, cast)| weighed(slope.value, cast.weight)).collect(),

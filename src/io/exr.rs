@@ -121,6 +121,7 @@ fn undecodable(path: &Path, error: &exr::error::Error) -> IoError {
         exr::error::Error::NotSupported(what) => {
             format!("is an EXR file of a kind that is not read ({what}): save it as lines or tiles of one flat image")
         }
+        exr::error::Error::Io(error) => format!("cannot be read: {error}"),
         _ => "is damaged or ends before its image does, expected a whole EXR file: copy or export it anew".to_owned(),
     };
     IoError::new(path, message)

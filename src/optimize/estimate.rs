@@ -8,6 +8,7 @@ use super::stage::shape_after;
 use super::views::training_views;
 use crate::device::gpu::wave_bytes;
 use crate::device::{Batch, Device, parameter_bytes, scene_bytes};
+use crate::output::memory::{available_bytes, resident_mib};
 use crate::output::parameters::{is_fog, is_map, shown_bytes};
 use crate::output::progress::bytes;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
@@ -120,6 +121,12 @@ impl Estimate {
         running.max(self.loading.saturating_add(PROGRAM_AT_FIRST))
     }
 
+    /// A warning if the system has less memory left than the run will still take beside what the process holds already.
+    pub fn shortage(&self) -> Option<String> {
+        let held = resident_mib()? << 20;
+        lacking(self.peak(), held, available_bytes()?)
+    }
+
     /// The estimate as a sentence.
     pub fn text(&self) -> String {
         let others = [(self.sums, "sums"), (self.scene, "scene"), (self.paths, "paths")];
@@ -136,6 +143,19 @@ impl Estimate {
             bytes(self.images)
         )
     }
+}
+
+/// The warning of a process that holds `held` bytes and will take `peak`, where `available` bytes are left.
+fn lacking(peak: u64, held: u64, available: u64) -> Option<String> {
+    let there = held.saturating_add(available);
+    (peak > there).then(|| {
+        format!(
+            "warning: the run takes up to {} of memory, and {} are there: a lower resolution, fewer views or a larger `downscale` take \
+             less",
+            bytes(peak),
+            bytes(there)
+        )
+    })
 }
 
 /// The most samples a pixel of primal and of adjoint passes, over all stages.
@@ -219,6 +239,17 @@ pub fn finest(params: &ParamSet, stages: &[Stage], growth: Option<Growth>) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a process holds already is not asked of the system again.
+    #[test]
+    fn a_lack_of_memory_is_told() {
+        assert_eq!(lacking(45 << 30, 40 << 30, 24 << 30), None);
+        let told = lacking(45 << 30, 4 << 30, 24 << 30).expect("28 GiB are there");
+        assert!(
+            told.contains("up to 45.00 GiB of memory, and 28.00 GiB are there"),
+            "{told}"
+        );
+    }
     use crate::kernels::optimizer::Optimizer;
 
     #[test]

@@ -20,10 +20,9 @@ use crate::output::checkpoint::{self, Checkpoint, Identity, State};
 use crate::output::ellipses::with_ellipses;
 use crate::output::fingerprint::{Fingerprint, scene_fingerprint};
 use crate::output::images::{Picture, Writer};
-use crate::output::memory::available_bytes;
 use crate::output::metrics::{Figures, Metrics};
 use crate::output::parameters::{self, is_map, write_map};
-use crate::output::progress::{Progress, bytes};
+use crate::output::progress::Progress;
 use crate::output::room::{self, Wait};
 use crate::output::run_folder::create;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
@@ -120,15 +119,8 @@ impl<'a> Run<'a> {
         let (references, largest) = (resident.references.bytes() as u64, batches.largest());
         let estimate = Estimate::new(device, (&resident, &params), (scene, settings), references, &largest);
         progress.note(&estimate.text());
-        if let Some(available) =
-            available_bytes().filter(|bytes| device.info().kind == "cpu" && estimate.peak() > *bytes)
-        {
-            progress.note(&format!(
-                "warning: {} of memory are available, and the run takes up to {}: lower resolutions, fewer views or a larger `downscale` \
-                 take less",
-                bytes(available),
-                bytes(estimate.peak())
-            ));
+        if let Some(text) = estimate.shortage().filter(|_| device.info().kind == "cpu") {
+            progress.note(&text);
         }
         progress.event("memory", json!({ "estimate_bytes": estimate.total() }));
         let terms = terms(settings, &params)?;
@@ -439,8 +431,10 @@ impl<'a> Run<'a> {
             let pixels = render_view(self.device, preview.record, look)?;
             let sensor = &self.job.scene.sensors[preview.sensor];
             let picture = Picture::of(sensor, pixels);
+            // A photograph that can no longer be read ends no run on the way.
+            let reference = || self.targets.coded_image(self.job.scene, preview.sensor as u32);
             if self.progress.is_json()
-                && let Some(reference) = self.targets.coded_image(self.job.scene, preview.sensor as u32)?
+                && let Ok(Some(reference)) = reference()
             {
                 let mut event = serde_json::to_value(held_out::compare(&sensor.name, &picture, reference))?;
                 (event["iteration"], event["held_out"]) = (iteration.into(), sensor.held_out.into());

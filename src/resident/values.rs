@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::optics;
 use crate::params::{Kind, ParamSet, Parameter, Quantity};
-use crate::scene::{Array, MAX_LIGHT, Scene, Source, Visited};
+use crate::scene::{Array, MAX_LIGHT, Rules, Scene, Source, Visited};
 
 /// A value that is not possible.
 #[derive(Debug)]
@@ -37,13 +37,13 @@ pub fn fault<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
     impossible(scene, params).or_else(|| too_dense(scene, params))
 }
 
-/// The largest optical thickness of a grid that varies: so many tentative collisions a ray can meet where the grid is thin beside
-/// a texel that is not.
+/// Largest optical thickness across a grid that varies. It bounds the number of null collisions of a free flight, and so its time.
 const MAX_THICKNESS: f32 = 1e6;
 
 /// The first medium whose extinction is not finite once it is scaled, so that the free flights of a path would have length zero, or
 /// is too large to be tracked through.
 fn too_dense<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
+    let tracks = scene.integrator.rules == Rules::Volpath;
     scene.world.media.iter().find_map(|medium| {
         let array = &medium.sigma_t.array;
         let values = &params.parameters[params.find(&array.path)?].values;
@@ -54,11 +54,11 @@ fn too_dense<'a>(scene: &'a Scene, params: &ParamSet) -> Option<Fault<'a>> {
             let thickness = most * medium.scale * sides.iter().sum::<f32>().sqrt();
             let varies = array.kind == Kind::Grid && values.iter().any(|v| *v != values[0]);
             let message = format!(
-                "`{}` is up to {most}, an optical thickness of {thickness:e} across its grid, expected at most {MAX_THICKNESS:e} where \
-                 it varies: lower it",
-                array.path
+                "`{}` is up to {most}, which times `scale` {} is an optical thickness of {thickness:e} across its grid, expected at most \
+                 {MAX_THICKNESS:e} where it varies: lower it",
+                array.path, medium.scale
             );
-            return (varies && thickness > MAX_THICKNESS).then_some(Fault { array, message });
+            return (tracks && varies && thickness > MAX_THICKNESS).then_some(Fault { array, message });
         }
         let message = format!(
             "`{}` is up to {most}, times `scale` {} no finite extinction: correct one of them",

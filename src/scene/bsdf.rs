@@ -60,13 +60,22 @@ fn share(object: &Object<'_>, key: &'static str, given: Option<Value<'_>>, defau
 /// A number in [0, 1], or a texture, which Mitsuba clamps as it is looked up: the values of an image are clamped as they are read.
 fn clamped_share(value: &Value<'_>) -> Option<Texture> {
     let mut texture = texture::read_scalar(value, Quantity::Weight)?;
-    if let Texture::Bitmap(map) = &mut texture
-        && let Source::Reflectance { path, raw } = &map.data.source
-    {
-        let (path, raw) = (path.clone(), *raw);
-        map.data.source = Source::Share { path, raw };
-    }
+    clamp_images(&mut texture);
     Some(texture)
+}
+
+/// Makes shares of the images of a texture, also of those in the squares of a checkerboard.
+fn clamp_images(texture: &mut Texture) {
+    match texture {
+        Texture::Bitmap(map) => {
+            if let Source::Reflectance { path, raw } = &map.data.source {
+                let (path, raw) = (path.clone(), *raw);
+                map.data.source = Source::Share { path, raw };
+            }
+        }
+        Texture::Squares { textures, .. } => textures.iter_mut().for_each(clamp_images),
+        _ => {}
+    }
 }
 
 /// The nested BSDFs in the order of the file, as many as `counts` allows.

@@ -126,9 +126,9 @@ impl Texels {
     }
 }
 
-/// For an image of linear values: how many of its colour values are `beyond` what is usual, how many there are, and the largest;
+/// For an image of linear values: how many of its colour values are unusual, how many there are, and the largest;
 /// None if there are none, for sRGB-coded images, or if the image cannot be read, which is reported where it is used.
-pub(super) fn beyond(path: &Path, beyond: impl Fn(f32) -> bool) -> Option<(usize, usize, f32)> {
+pub(super) fn unusual_values(path: &Path, is_unusual: impl Fn(f32) -> bool) -> Option<(usize, usize, f32)> {
     if image::encoding(path).ok()? == Encoding::Srgb {
         return None;
     }
@@ -140,7 +140,7 @@ pub(super) fn beyond(path: &Path, beyond: impl Fn(f32) -> bool) -> Option<(usize
             .chunks_exact(image.channels)
             .flat_map(|texel| &texel[..colors])
     };
-    let found = numbers().filter(|v| beyond(**v)).count();
+    let found = numbers().filter(|v| is_unusual(**v)).count();
     (found > 0).then(|| {
         (
             found,

@@ -116,19 +116,19 @@ impl<'a> Object<'a> {
         self.choice_of(key, words, &[], default)
     }
 
-    /// As [`Object::choice`]; `later` are words of Mitsuba's that are not supported.
+    /// As [`Object::choice`]; `unsupported` are words of Mitsuba's that are not supported.
     pub(super) fn choice_of<T: Copy>(
         &mut self,
         key: &'static str,
         words: &[(&'static str, T)],
-        later: &[&str],
+        unsupported: &[&str],
         default: T,
     ) -> T {
         let defined = matches!(self.definition.form(key), Form::Words(names)
             if names.len() == words.len() && words.iter().all(|(word, _)| names.contains(word)));
         assert!(defined, "`{key}` of `{}` is defined with other words", self.name);
         self.get(key)
-            .and_then(|value| value.choice(words, later))
+            .and_then(|value| value.choice(words, unsupported))
             .unwrap_or(default)
     }
 

@@ -86,10 +86,12 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
             }
             // The medium is missing because of another mistake, which was reported.
             None if mistaken && !field => {}
-            None if !meanings(paths.iter().map(String::as_str), path).is_empty() => {
-                ambiguous(entry, path, &meanings(paths.iter().map(String::as_str), path));
-            }
             None => {
+                let fits = meanings(paths.iter().map(String::as_str), path);
+                if !fits.is_empty() {
+                    ambiguous(entry, path, &fits);
+                    continue;
+                }
                 // What several shapes share is listed once for each.
                 let mut named = HashSet::new();
                 let paths: Vec<&str> = paths
@@ -185,7 +187,9 @@ fn parameter(value: &Value<'_>, stages: &[Stage], tunable: &mut Tunable<'_>, att
 fn warn_of_another_end(value: &Value<'_>, own: Shape, array: &Array, stages: &[Stage]) {
     let end = final_shape(array, stages);
     if own.texels() > 1 && array.shape != own && end != own {
-        let [own, start, end] = [own, array.shape, end].map(|shape| shape.size.map(|n| n.to_string()).join("×"));
+        let axes = if array.kind == Kind::Grid { 3 } else { 2 };
+        let sizes = |shape: Shape| shape.size.map(|n| n.to_string())[..axes].join("×");
+        let [own, start, end] = [own, array.shape, end].map(sizes);
         value.context.warn(format!(
             "`{}` has {own} texels where it stands, but begins with the {start} of its `start_resolution`, which the stages refine to \
              {end}: change one of them, or remove `start_resolution`",

@@ -34,17 +34,17 @@ pub(super) fn read_rotation(object: &mut Object<'_>, key: &'static str) -> DAffi
     )
 }
 
-/// The image of +Z, along which parallel light travels. It must have the length one: Mitsuba's light grows with it in a way that
-/// depends on the material, so that no other irradiance makes up for it.
+/// The image of +Z, along which parallel light travels; warns if it is scaled.
 pub(super) fn read_direction(object: &mut Object<'_>, key: &'static str) -> DVec3 {
-    let z = |m: &DAffine3| m.matrix3.z_axis;
-    let reason = "it must not scale the direction +Z: leave the scale out, and multiply `irradiance` if that is meant";
-    z(&read_checked(
-        object,
-        key,
-        |m| (z(m).length() - 1.0).abs() < 1e-3,
-        reason,
-    ))
+    let z = read(object, key).matrix3.z_axis;
+    if (z.length() - 1.0).abs() >= 1e-3 {
+        object.value.context.warn(format!(
+            "`{}.{key}` scales the direction of parallel light, of which the direction alone is taken; Mitsuba's light grows with it, by \
+             a factor that depends on the material",
+            object.value.path
+        ));
+    }
+    z
 }
 
 /// A similarity: rotation, translation, and uniform scale.

@@ -14,14 +14,18 @@ pub(super) fn note(context: &Context<'_>, scene: &Scene) {
     emptiness(context, scene);
 }
 
+/// Whether anything but lights without extent emits.
+fn shines(scene: &Scene) -> bool {
+    let world = &scene.world;
+    !matches!(scene.background, Background::None)
+        || world.surfaces.iter().any(|surface| surface.emitter.is_some())
+        || world.media.iter().any(|medium| medium.emission.is_some())
+}
+
 /// A path-traced scene without light.
 fn darkness(context: &Context<'_>, scene: &Scene) {
     let world = &scene.world;
-    let dark = matches!(scene.background, Background::None)
-        && world.lights.is_empty()
-        && world.surfaces.iter().all(|surface| surface.emitter.is_none())
-        && world.media.iter().all(|medium| medium.emission.is_none());
-    if dark && !world.is_empty() && !context.has_errors() {
+    if world.lights.is_empty() && !shines(scene) && !world.is_empty() && !context.has_errors() {
         context.warn("nothing in the scene emits light, so that it is black: add an emitter");
     }
 }
@@ -29,37 +33,17 @@ fn darkness(context: &Context<'_>, scene: &Scene) {
 /// Lights without extent that nothing can meet: without next-event estimation, or behind smooth glass, which shadow rays do not pass.
 fn unlit(context: &Context<'_>, scene: &Scene) {
     let world = &scene.world;
-    let shines = |surface: &Surface| surface.emitter.is_some();
-    let Some(light) = world.lights.first() else { return };
-    if !matches!(scene.background, Background::None)
-        || world.surfaces.iter().any(shines)
-        || world.groups.iter().flat_map(|group| &group.surfaces).any(shines)
-        || world.media.iter().any(|medium| medium.emission.is_some())
-    {
+    let Some(light) = world.lights.first().filter(|_| !shines(scene)) else {
         return;
-    }
+    };
     let light = &light.name;
     if scene.integrator.rules == Rules::Basic {
         context.warn(format!(
             "`prb_basic` only finds lights that its paths meet, and none meets the light `{light}`, which has no extent: take `prb`, \
              or a shape with an `area` emitter"
         ));
-        return;
-    }
-    let is_smooth = |bsdf: &Bsdf| matches!(bsdf, Bsdf::Material(material) if material.model == Model::Dielectric);
-    let is_dark = |surface: &&Surface| {
-        let holds = |[low, high]: [Vec3A; 2], p: Vec3A| p.cmpge(low).all() && p.cmple(high).all();
-        let lit = || {
-            world
-                .lights
-                .iter()
-                .filter_map(place)
-                .any(|p| bounds(surface).is_none_or(|b| holds(b, p)))
-        };
-        surface.interior.is_some() && is_smooth(&surface.bsdf) && !lit()
-    };
-    if scene.integrator.rules == Rules::Volpath
-        && let Some(pane) = world.surfaces.iter().find(is_dark)
+    } else if scene.integrator.rules == Rules::Volpath
+        && let Some(pane) = (0..world.media.len()).find_map(|medium| pane_around(scene, medium))
     {
         context.warn(format!(
             "the medium in `{}` is dark: no path through smooth glass meets the light `{light}`, which has no extent; take a \
@@ -67,6 +51,29 @@ fn unlit(context: &Context<'_>, scene: &Scene) {
             pane.name
         ));
     }
+}
+
+/// A surface of smooth glass around a medium that has no other boundaries and no light within.
+fn pane_around(scene: &Scene, medium: usize) -> Option<&Surface> {
+    let world = &scene.world;
+    let is_smooth = |bsdf: &Bsdf| matches!(bsdf, Bsdf::Material(material) if material.model == Model::Dielectric);
+    let is_lit = |surface: &Surface| {
+        let mut places = world.lights.iter().filter_map(place);
+        places.any(|p| bounds(surface).is_none_or(|[low, high]| p.cmpge(low).all() && p.cmple(high).all()))
+    };
+    let has = |surface: &&Surface| [surface.interior, surface.exterior].contains(&Some(medium));
+    let mut around = world.surfaces.iter().filter(has);
+    let closed = around
+        .clone()
+        .all(|s| s.interior == Some(medium) && is_smooth(&s.bsdf) && !is_lit(s));
+    around.next().filter(|_| closed && !is_elsewhere(scene, medium))
+}
+
+/// Whether a medium is also around a camera, or in or around shapes of groups.
+fn is_elsewhere(scene: &Scene, medium: usize) -> bool {
+    let mut grouped = scene.world.groups.iter().flat_map(|group| &group.surfaces);
+    scene.sensors.iter().any(|sensor| sensor.medium == Some(medium))
+        || grouped.any(|surface| [surface.interior, surface.exterior].contains(&Some(medium)))
 }
 
 /// Where a light without extent stands; None for a distant one.
@@ -78,7 +85,8 @@ fn place(light: &Light) -> Option<Vec3A> {
     }
 }
 
-/// A medium that fills at most this part of the box around its shape is told.
+/// A medium that fills less than this part of the box around its shape is told: the unit cube of a volume without `to_world` fills an
+/// eighth of a `cube` without one.
 const SMALL_PART: f32 = 0.13;
 
 /// Heterogeneous media whose box, that of `sigma_t`, holds nothing or little of the shapes that they are in.
@@ -87,7 +95,12 @@ fn emptiness(context: &Context<'_>, scene: &Scene) {
     if scene.integrator.rules != Rules::Volpath {
         return;
     }
-    for (index, medium) in world.media.iter().enumerate().filter(|(_, medium)| !medium.homogeneous) {
+    // What is around a shape or a camera may reach further than any shape.
+    let is_outside = |index| world.surfaces.iter().any(|s| s.exterior == Some(index)) || is_elsewhere(scene, index);
+    for (index, medium) in world.media.iter().enumerate() {
+        if medium.homogeneous || is_outside(index) {
+            continue;
+        }
         let own = box_around(&medium.sigma_t.to_world, [[0.0; 3], [1.0; 3]]);
         let shapes = world.surfaces.iter().filter(|surface| surface.interior == Some(index));
         let parts = shapes.filter_map(|surface| Some((surface, shared(own, surface)?)));
@@ -102,7 +115,7 @@ fn emptiness(context: &Context<'_>, scene: &Scene) {
             ));
         } else if part < SMALL_PART {
             context.warn(format!(
-                "the medium `{path}` fills {:.2} % of the box around its shape `{name}`, and the rest is empty: if that is not meant, give \
+                "the medium `{path}` fills {:.3} % of the box around its shape `{name}`, and the rest is empty: if that is not meant, give \
                  its `sigma_t` the `to_world` that takes the unit cube to the shape",
                 100.0 * part
             ));
@@ -119,8 +132,11 @@ fn shared(other: [Vec3A; 2], surface: &Surface) -> Option<f32> {
     (volume(whole) > 0.0).then(|| volume(held) / volume(whole))
 }
 
-/// The box around a cube, a sphere or a mesh; None for other shapes, and if the mesh cannot be read.
+/// The box around a cube, a sphere or a mesh at rest; None for other shapes, and if the mesh is displaced or cannot be read.
 fn bounds(surface: &Surface) -> Option<[Vec3A; 2]> {
+    if surface.displacement.is_some() {
+        return None;
+    }
     let local = match &surface.geometry {
         Geometry::Cube => [[-1.0; 3], [1.0; 3]],
         Geometry::Sphere { center, radius } => [-radius, *radius].map(|r| center.map(|x| x + r)),

@@ -88,7 +88,7 @@ fn images(context: &Context<'_>, scene: &Scene) {
     for Visited { array, quantity, .. } in scene.visit() {
         if let Source::Share { path, .. } = &array.source
             && known.insert((path, true))
-            && let Some((outside, all, _)) = files::beyond(path, |v| !(0.0..=1.0).contains(&v))
+            && let Some((outside, all, _)) = files::unusual_values(path, |v| !(0.0..=1.0).contains(&v))
         {
             context.warn(format!(
                 "{outside} of {all} values of {}, which `{}` shows, lie outside of 0 and 1, to which they are clamped, as in Mitsuba: \
@@ -103,7 +103,7 @@ fn images(context: &Context<'_>, scene: &Scene) {
         if quantity != Quantity::Reflectance || !known.insert((path, false)) {
             continue;
         }
-        if let Some((above, all, most)) = files::beyond(path, |v| v > 1.0) {
+        if let Some((above, all, most)) = files::unusual_values(path, |v| v > 1.0) {
             context.warn(format!(
                 "{above} of {all} values of {}, which `{}` shows, are above 1, the largest {most}: they are used as they are, and more \
                  light is reflected than falls on them; correct the image if that is not meant",

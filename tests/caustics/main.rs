@@ -96,7 +96,7 @@ fn derivatives_agree(name: &str, setup: &Setup, options: &Options) {
 /// adjoint, to 1e-6.
 fn forward_agrees(name: &str, setup: &Setup, path: &str, direction: &[f64], step: f64) {
     let parameter = setup.params.find(path).expect("there");
-    let found = forward(setup, parameter, direction, step).expect("possible");
+    let found = forward(setup, parameter, direction, Some(step)).expect("possible");
     assert!(
         found.largest > 0.0 && found.difference < 1e-5 * found.largest,
         "{name}: {} of {}",

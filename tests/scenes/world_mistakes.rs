@@ -474,11 +474,6 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         SUN,
-        r#"{"type": "directional", "to_world": [{"scale": 2}]}"#,
-        "16:46: this transform does not suit a `directional` at sun.to_world: it must not scale the direction +Z: leave the scale out, and multiply `irradiance` if that is meant",
-    ),
-    (
-        SUN,
         r#"{"type": "point", "intensity": [0, 3e38, 0]}"#,
         "16:45: the value 3e+38 is not possible at sun.intensity[1]: it must be at most 1e30, so that sums of samples stay finite",
     ),

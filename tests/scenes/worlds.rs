@@ -663,6 +663,11 @@ fn what_is_probably_not_meant_is_warned_of() {
             r#""bsdf": {"type": "null"}"#,
             "the shape `floor` is invisible",
         ),
+        (
+            r#""sun": {"type": "directional"}"#,
+            r#""sun": {"type": "directional", "to_world": [{"scale": 2}]}"#,
+            "`sun.to_world` scales the direction",
+        ),
     ];
     for (from, to, expected) in cases {
         let warnings = read(&edited_world(from, to)).warnings;
@@ -701,6 +706,12 @@ fn what_will_not_be_seen_is_warned_of() {
         )
     };
     let inside = r#""lamp": {"type": "point", "position": [0, 0, 0.5]}"#;
+    // Another boundary of the same medium lets light in.
+    let fog = r#""bsdf": {"type": "null"}, "interior": {"type": "ref", "id": "fog"}"#;
+    let shared = format!(
+        r#"{lamp}, "fog": {{"type": "homogeneous"}}, "hole": {{"type": "disk", {fog}}}, "pane": {{"type": "sphere", {}}}"#,
+        fog.replace("null", "dielectric")
+    );
     for (text, expected) in [
         (smoke(r#""cube""#, fits), None),
         (smoke(r#""sphere""#, fits), None),
@@ -712,6 +723,11 @@ fn what_will_not_be_seen_is_warned_of() {
         (behind("dielectric", lamp), Some("the medium in `pane` is dark")),
         (behind("dielectric", inside), None),
         (behind("roughdielectric", lamp), None),
+        (shared, None),
+        (
+            format!(r#""integrator": {{"type": "prb_basic"}}, {lamp}, "ball": {{"type": "sphere"}}"#),
+            Some("take `prb`"),
+        ),
     ] {
         let warnings = objects(&text).warnings;
         match expected {

@@ -271,7 +271,7 @@ fn forward_mode_agrees_with_the_replay_and_with_differences() {
     ] {
         let parameter = setup.params.find(path).expect("there");
         let along = direction(&setup.params.parameters[parameter], Motion::Scale(None)).expect("possible");
-        let found = forward(&setup, parameter, &along, 1e-4).expect("a walk");
+        let found = forward(&setup, parameter, &along, Some(1e-4)).expect("a walk");
         assert!(
             found.largest > 0.0 && found.difference <= 1e-6 * found.largest,
             "{path}: {}",

@@ -78,7 +78,7 @@ pub fn default_step(objective: &PathObjective, parameter: usize, quantity: Quant
 
 /// Entries of a parameter that change together, each by its number times the step.
 #[derive(Debug, Clone)]
-pub struct Way {
+pub struct Direction {
     pub parameter: usize,
     pub changes: Vec<(usize, f64)>,
 }
@@ -92,13 +92,14 @@ pub fn difference(
     step: f64,
     seeds: &[u32],
 ) -> (Difference, Vec<f64>) {
-    let way = Way {
+    let direction = Direction {
         parameter,
         changes: vec![(flat, 1.0)],
     };
+    // Taken out, so that they can change while the objective is read.
     let mut fields = std::mem::take(&mut objective.fields);
     let casts: Vec<&CastPath> = rays.iter().map(|&ray| &objective.casts[ray as usize]).collect();
-    let slopes = slopes(objective, &mut fields, &way, &casts, step);
+    let slopes = slopes(objective, &mut fields, &direction, &casts, step);
     let (mut fixed, mut sizes) = (vec![0.0; seeds.len()], vec![0.0; seeds.len()]);
     for (slope, cast) in slopes.iter().zip(casts) {
         for ((sum, size), &seed) in fixed.iter_mut().zip(&mut sizes).zip(seeds) {
@@ -116,16 +117,16 @@ pub fn difference(
     (difference, sizes)
 }
 
-/// The derivatives of the radiances of `casts` along a way, where `fields` hold the values at which it begins; `step` is the
+/// The derivatives of the radiances of `casts` along a direction, where `fields` hold the values at which it begins; `step` is the
 /// largest of the steps. Paths that pass a corner within it are differenced by shorter steps.
 pub fn slopes(
     objective: &PathObjective,
     fields: &mut Sides<f64>,
-    way: &Way,
+    direction: &Direction,
     casts: &[&CastPath],
     step: f64,
 ) -> Vec<Slope> {
-    let mut slopes = slopes_of_step(objective, fields, way, casts, step);
+    let mut slopes = slopes_of_step(objective, fields, direction, casts, step);
     let mut shorter = step;
     for _ in 0..SHORTENINGS {
         shorter /= SHORTENING;
@@ -134,7 +135,7 @@ pub fn slopes(
             break;
         }
         let again: Vec<&CastPath> = bent.iter().map(|&i| casts[i]).collect();
-        let found = slopes_of_step(objective, fields, way, &again, shorter);
+        let found = slopes_of_step(objective, fields, direction, &again, shorter);
         for (i, slope) in bent.into_iter().zip(found) {
             if slope.spread < slopes[i].spread {
                 slopes[i] = slope;
@@ -185,15 +186,15 @@ impl Slope {
 fn slopes_of_step(
     objective: &PathObjective,
     fields: &mut Sides<f64>,
-    way: &Way,
+    direction: &Direction,
     casts: &[&CastPath],
     step: f64,
 ) -> Vec<Slope> {
-    let values = &fields.integrand[way.parameter];
-    let base: Vec<f64> = way.changes.iter().map(|(flat, _)| values[*flat]).collect();
+    let values = &fields.integrand[direction.parameter];
+    let base: Vec<f64> = direction.changes.iter().map(|(flat, _)| values[*flat]).collect();
     let mut radiances = |delta: f64| -> Vec<[f64; 3]> {
-        let values = &mut fields.integrand[way.parameter];
-        for (base, (flat, by)) in base.iter().zip(&way.changes) {
+        let values = &mut fields.integrand[direction.parameter];
+        for (base, (flat, by)) in base.iter().zip(&direction.changes) {
             values[*flat] = base + delta * by;
         }
         let (fields, casts) = (&*fields, casts.par_iter().with_min_len(64));
@@ -208,8 +209,8 @@ fn slopes_of_step(
         let slope = |(a, b): (&[f64; 3], &[f64; 3])| [0, 1, 2].each(|c: usize| (a[c] - b[c]) / (2.0 * h));
         sides.map(slope).collect()
     });
-    for (base, (flat, _)) in base.iter().zip(&way.changes) {
-        fields.integrand[way.parameter][*flat] = *base;
+    for (base, (flat, _)) in base.iter().zip(&direction.changes) {
+        fields.integrand[direction.parameter][*flat] = *base;
     }
     let slope = |i: usize| {
         let of = |c: usize| [0, 1, 2].each(|level: usize| ladder[level][i][c]);

@@ -115,7 +115,10 @@ impl Mesh {
     /// Rejects meshes without triangles, non-finite numbers, and indices of missing vertices.
     fn check(self, path: &Path) -> Result<Self> {
         if self.triangles.is_empty() {
-            return Err(IoError::new(path, "has no faces, expected a mesh of at least one"));
+            return Err(IoError::new(
+                path,
+                "has no faces of three corners, expected a mesh of at least one",
+            ));
         }
         let arrays = [
             ("position", self.positions.as_flattened(), 3),
