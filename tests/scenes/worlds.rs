@@ -717,7 +717,7 @@ fn what_will_not_be_seen_is_warned_of() {
         (smoke(r#""sphere""#, fits), None),
         (
             smoke(r#""cube""#, ""),
-            Some("fills 12.50 % of the box around its shape `smoke`"),
+            Some("fills 12.500 % of the box around its shape `smoke`"),
         ),
         (smoke(moved, fits), Some("is nowhere")),
         (behind("dielectric", lamp), Some("the medium in `pane` is dark")),

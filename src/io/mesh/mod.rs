@@ -279,7 +279,10 @@ mod tests {
             "a: has a face with vertex 24, expected less than 24, the number of vertices"
         );
         let error = Mesh::default().check(Path::new("a")).expect_err("nothing").to_string();
-        assert_eq!(error, "a: has no faces, expected a mesh of at least one");
+        assert_eq!(
+            error,
+            "a: has no faces of three corners, expected a mesh of at least one"
+        );
         assert!(cube().check(Path::new("a")).is_ok());
     }
 
