@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use prbopt::cli::{self, Cli, Outcome};
-use prbopt::output::streams;
+use prbopt::output::{memory, streams};
 use prbopt::tell;
 
 fn main() -> ExitCode {
@@ -11,6 +11,7 @@ fn main() -> ExitCode {
     // program chooses its device itself, so that the layer is switched off.
     // SAFETY: no other thread has been started.
     unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
+    memory::give_back_freed();
     let failed = |sentence: &str| {
         tell!("error: {sentence}");
         ExitCode::from(2)

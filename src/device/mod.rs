@@ -271,8 +271,9 @@ pub trait Device {
         2 * size_of::<[f32; 4]>() as u64 * u64::from(batch.pixels())
     }
 
-    /// Bytes of the state of all paths in flight, beside images; `spp` are the samples a pixel of primal and adjoint pass.
-    fn path_bytes(&self, _resident: &Resident, _batch: &Batch, _spp: [u32; 2]) -> u64 {
+    /// Bytes of the state of all paths in flight, or of the replays of a radiance field, beside images; `shapes` are those of the
+    /// parameters, `spp` the samples a pixel of primal and adjoint pass.
+    fn path_bytes(&self, _resident: &Resident, _shapes: &[(Shape, bool)], _batch: &Batch, _spp: [u32; 2]) -> u64 {
         0
     }
 

@@ -182,8 +182,8 @@ impl Device for Shared {
         self.device.image_bytes(resident, batch, loss)
     }
 
-    fn path_bytes(&self, resident: &Resident, batch: &Batch, spp: [u32; 2]) -> u64 {
-        self.device.path_bytes(resident, batch, spp)
+    fn path_bytes(&self, resident: &Resident, shapes: &[(Shape, bool)], batch: &Batch, spp: [u32; 2]) -> u64 {
+        self.device.path_bytes(resident, shapes, batch, spp)
     }
 
     fn time_kernels(&mut self) -> Result<()> {

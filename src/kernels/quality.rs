@@ -6,6 +6,8 @@ use rayon::prelude::*;
 /// Side of the SSIM window, and the standard deviation of its Gaussian in pixels.
 const WINDOW: usize = 11;
 const SIGMA: f64 = 1.5;
+/// Rows of windows that are compared at a time: nine planes of doubles hold these rows alone, not the images.
+const BAND: usize = 64;
 /// SSIM's constants for values in [0, 1].
 const C1: f64 = 0.01 * 0.01;
 const C2: f64 = 0.03 * 0.03;
@@ -34,23 +36,25 @@ pub fn ssim(a: &[f32], b: &[f32], [width, height]: [usize; 2], channels: usize) 
         return None;
     }
     let weights = gaussian();
+    let [across, down] = [width, height].each(|side| side - WINDOW + 1);
     let channel = |c: usize| {
-        let plane = |image: &[f32]| {
-            image
-                .iter()
-                .skip(c)
-                .step_by(channels)
-                .map(|&v| f64::from(v))
-                .collect::<Vec<_>>()
+        let of_band = |first: usize| {
+            let [begin, end] = [first, down.min(first + BAND) + WINDOW - 1].each(|row| row * width * channels);
+            let plane = |image: &[f32]| {
+                let values = image[begin..end].iter().skip(c).step_by(channels);
+                values.map(|&v| f64::from(v)).collect::<Vec<_>>()
+            };
+            similarities(&plane(a), &plane(b), width, &weights)
         };
-        channel_ssim(&plane(a), &plane(b), width, &weights)
+        let all = (0..down).step_by(BAND).flat_map(of_band);
+        all.sum::<f64>() / (across * down) as f64
     };
     let means: Vec<f64> = (0..channels).into_par_iter().map(channel).collect();
     Some(means.iter().sum::<f64>() / channels as f64)
 }
 
-/// Mean SSIM of one channel.
-fn channel_ssim(a: &[f64], b: &[f64], width: usize, weights: &[f64; WINDOW]) -> f64 {
+/// The SSIM of all windows in a plane.
+fn similarities(a: &[f64], b: &[f64], width: usize, weights: &[f64; WINDOW]) -> Vec<f64> {
     let product = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).collect::<Vec<_>>();
     let blurred = |plane: &[f64]| blur(plane, width, weights);
     let (mean_a, mean_b) = (blurred(a), blurred(b));
@@ -64,7 +68,7 @@ fn channel_ssim(a: &[f64], b: &[f64], width: usize, weights: &[f64; WINDOW]) -> 
         let (va, vb, cov) = (aa[i] - ma * ma, bb[i] - mb * mb, ab[i] - ma * mb);
         (2.0 * ma * mb + C1) * (2.0 * cov + C2) / ((ma * ma + mb * mb + C1) * (va + vb + C2))
     };
-    (0..mean_a.len()).map(similarity).sum::<f64>() / mean_a.len() as f64
+    (0..mean_a.len()).map(similarity).collect()
 }
 
 /// Weighted means over windows that lie inside the plane: the result is smaller by `WINDOW` − 1 on both axes.

@@ -9,15 +9,14 @@ use super::views::training_views;
 use crate::device::gpu::wave_bytes;
 use crate::device::{Batch, Device, parameter_bytes, scene_bytes};
 use crate::output::memory::{available_bytes, resident_mib};
-use crate::output::parameters::{is_fog, is_map, shown_bytes};
+use crate::output::parameters::{is_fog, is_map, shown_bytes, texel_bytes};
 use crate::output::progress::bytes;
 use crate::params::{Kind, ParamSet, Parameter, Shape};
+use crate::resident::layout::filter;
 use crate::resident::{Resident, Transport};
 use crate::scene::{Growth, Optimize, References, Scene, Sensor, Stage};
 
-/// Bytes of the device's arrays at the finest resolution, and of what a process needs beside them. Not counted are the records of
-/// samples that a CPU device sums a radiance field's gradients from, which grow with the number of samples (as a rule 32 MiB at
-/// most), and a tape.
+/// Bytes of the device's arrays at the finest resolution, and of what a process needs beside them. A tape is not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// Values, gradients and moments.
@@ -30,25 +29,46 @@ pub struct Estimate {
     pub references: u64,
     /// Image and adjoint image of the largest batch.
     pub images: u64,
-    /// States of the paths that are followed at once: [`Device::path_bytes`].
+    /// States of the paths that are followed at once, or replays of a field: [`Device::path_bytes`].
     pub paths: u64,
-    /// The largest amount held while a scene is uploaded, before there are gradients and images: values, references and tables (of
-    /// the finest map), with a copy of an array or what a hierarchy is built from.
+    /// The largest amount held while a scene is uploaded, before there are gradients and images: values, references (with those
+    /// that are only looked at) and tables (of the finest map), with a copy of an array or what a hierarchy is built from.
     pub loading: u64,
-    /// Temporary copies beside all but `loading`: of arrays that are smoothed, written or shown, and of pictures.
+    /// Beside all but `loading`: references that are only looked at, stacks and buffers of threads, and temporary copies of arrays
+    /// that are smoothed, written or shown, and of pictures.
     pub passing: u64,
 }
 
-/// Resident size of a process of two threads on a CPU before it has uploaded its scene, and once it runs: code, stacks and what
-/// the allocator keeps. Measured with a scene of a few bytes.
+/// Resident size of a process on a CPU before it has uploaded its scene, and once it runs: its code, and what the allocator keeps.
+/// Measured with a scene of a few bytes.
 const PROGRAM_AT_FIRST: u64 = 12 << 20;
-const PROGRAM: u64 = 15 << 20;
+const PROGRAM: u64 = 37 << 19;
+
+/// What a thread that is at work adds to it, measured likewise: its stack and its part of the allocator; and in passes of each kind
+/// its buffers: for a chunk of paths, for one of random walks in homogeneous media, which are noted for their replay, and for the
+/// weights of a tile's splats.
+const THREAD: u64 = 1 << 17;
+const PATHS: u64 = 3 << 18;
+const WALKS: u64 = 9 << 18;
+const WEIGHTS: u64 = 3 << 17;
+
+/// Pixels that a thread takes at a time.
+const TAKEN: u64 = 256;
 
 /// What writing pictures adds to the size of the program, measured likewise.
-const PICTURES: u64 = 4 << 20;
+const PICTURES: u64 = 1 << 19;
 
-/// Bytes of a picture for each pixel while it is written: radiance and alpha, coded values, and the channels of a file.
-const PICTURE: u64 = 16 + 12 + 12;
+/// Bytes of a picture for each pixel: radiance and alpha, and beside them while it is written coded values and the channels of a
+/// file.
+const PICTURE: u64 = 16;
+const WRITTEN: u64 = PICTURE + 12 + 12;
+
+/// Bytes for each pixel while a view is rendered: the picture, or before that, if samples are spread by a filter, their sums with
+/// weights, and the samples.
+const SPREAD: u64 = 20 + 16;
+
+/// Bytes of a slab as a solid for each of its heights: those, a vertex, and two triangles.
+const SOLID: u64 = 4 + 12 + 2 * 12;
 
 /// Bytes for each triangle while a hierarchy is built: its corners, its box twice, and its share of the mesh that was read and of
 /// that in the world.
@@ -70,17 +90,21 @@ impl Estimate {
             parameters: parameter_bytes(finest.iter().copied(), settings.optimizer),
             references,
             images: device.image_bytes(resident, largest, settings.loss),
-            paths: device.path_bytes(resident, largest, most_samples(settings)),
+            paths: device.path_bytes(resident, &finest, largest, most_samples(settings)),
             loading: 0,
             passing: 0,
         };
         let values = params.parameters.iter().map(|p| 4 * p.shape.len() as u64);
-        let loaded = values.clone().sum::<u64>() + kept.scene + references;
+        let looked_at = looked_at(scene, settings);
+        let loaded = values.clone().sum::<u64>() + kept.scene + references + looked_at;
         let [once, always] = building(resident);
-        let copies = writing(params, settings, &finest).max(smoothing(params, &finest));
+        let written = writing(resident, params, settings, &finest);
+        let beside_pictures = smoothing(params, &finest).max(always).max(splats(params, &finest));
+        let pictures = pictures(resident, scene, settings, (largest, kept.images));
+        let threads = threads(resident, scene, largest);
         Self {
             loading: loaded + values.max().unwrap_or(0).max(once),
-            passing: copies.max(always) + pictures(scene, settings),
+            passing: looked_at + threads + written.max(beside_pictures + pictures),
             ..kept
         }
     }
@@ -180,10 +204,12 @@ fn building(resident: &Resident) -> [u64; 2] {
 
 /// Bytes beside the device's arrays while results are written or shown: a copy of the values of one parameter, with the bytes of
 /// a `.vdb` or a `.png`, or with what the report shows of all.
-fn writing(params: &ParamSet, settings: &Optimize, finest: &[(Shape, bool)]) -> u64 {
+fn writing(resident: &Resident, params: &ParamSet, settings: &Optimize, finest: &[(Shape, bool)]) -> u64 {
     let tuned = params.parameters.iter().zip(finest).filter(|(_, (_, tuned))| *tuned);
     let has_target = matches!(settings.references, References::Scene { .. });
-    let [mut written, mut copied, mut shown] = [0; 3];
+    let is_slab = matches!(&resident.transport, Transport::Light(light) if !light.has_cube());
+    let mut written = splats(params, finest);
+    let [mut copied, mut shown] = [0; 2];
     for (parameter, (shape, _)) in tuned {
         let copy = 4 * shape.len() as u64;
         let bytes = if is_map(parameter) {
@@ -195,7 +221,10 @@ fn writing(params: &ParamSet, settings: &Optimize, finest: &[(Shape, bool)]) -> 
             0
         };
         written = written.max(copy + bytes);
-        copied = copied.max(copy);
+        if is_slab {
+            written = written.max(SOLID * shape.texels() as u64);
+        }
+        copied = copied.max(copy + texel_bytes(*shape));
         // Grids have no start and no truth in a report.
         let moments = if is_map(parameter) {
             2 + u64::from(has_target)
@@ -207,12 +236,70 @@ fn writing(params: &ParamSet, settings: &Optimize, finest: &[(Shape, bool)]) -> 
     written.max(copied + shown)
 }
 
-/// Bytes that pictures take, if a run writes any.
-fn pictures(scene: &Scene, settings: &Optimize) -> u64 {
-    let is_written = |sensor: &&Sensor| sensor.held_out || settings.output.images_every > 0;
-    let pixels = |sensor: &Sensor| u64::from(sensor.width) * u64::from(sensor.height);
-    let largest = scene.sensors.iter().filter(is_written).map(pixels).max();
-    largest.map_or(0, |pixels| PICTURES + PICTURE * pixels)
+/// The views that a run renders on its way.
+fn previewed<'a>(scene: &'a Scene, settings: &'a Optimize) -> impl Iterator<Item = &'a Sensor> {
+    let chosen = |sensor: &&Sensor| settings.output.sensors.contains(&sensor.name);
+    let first = scene.sensors.iter().find(|sensor| !sensor.held_out);
+    let first = first.filter(|_| settings.output.sensors.is_empty());
+    let all = scene.sensors.iter().filter(chosen).chain(first);
+    all.filter(|_| settings.output.images_every > 0)
+}
+
+fn pixels(sensor: &Sensor) -> u64 {
+    u64::from(sensor.width) * u64::from(sensor.height)
+}
+
+/// Bytes of references that are only looked at: of held-out and previewed views.
+fn looked_at(scene: &Scene, settings: &Optimize) -> u64 {
+    if matches!(settings.references, References::Images | References::Constant(_)) {
+        return 0;
+    }
+    let held_out = scene.sensors.iter().filter(|sensor| sensor.held_out);
+    let all = held_out.chain(previewed(scene, settings).filter(|sensor| !sensor.held_out));
+    PICTURE * all.map(pixels).sum::<u64>()
+}
+
+/// Bytes of stacks and buffers of the threads that are at work on a CPU; a chunk that is not full takes less.
+fn threads(resident: &Resident, scene: &Scene, largest: &Batch) -> u64 {
+    let buffers = match &resident.transport {
+        Transport::Paths(_) if scene.world.media.iter().any(|medium| medium.sigma_t.constant) => WALKS,
+        Transport::Paths(_) => PATHS,
+        Transport::Splats(_) => WEIGHTS,
+        Transport::Field(_) | Transport::Light(_) => 0,
+    };
+    let threads = rayon::current_num_threads() as u64;
+    THREAD * threads + buffers * u64::from(largest.pixels()).min(threads * TAKEN) / TAKEN
+}
+
+/// Bytes that pictures take, if a run writes any: a thread writes one while the next is rendered.
+fn pictures(resident: &Resident, scene: &Scene, settings: &Optimize, (largest, images): (&Batch, u64)) -> u64 {
+    let held_out = scene.sensors.iter().filter(|sensor| sensor.held_out);
+    let all = || previewed(scene, settings).chain(held_out.clone());
+    let Some(most) = all().map(pixels).max() else { return 0 };
+    let is_splats = matches!(resident.transport, Transport::Splats(_));
+    let is_spread =
+        matches!(resident.transport, Transport::Paths(_)) && resident.sensors.iter().any(|s| s.filter != filter::BOX);
+    let rendering = if is_spread { SPREAD } else { PICTURE };
+    let pixel = match (is_splats, all().count()) {
+        // With outlines and without: one is written while the other waits.
+        (true, _) => WRITTEN + PICTURE,
+        (false, 1) => WRITTEN.max(rendering),
+        (false, _) => WRITTEN + rendering,
+    };
+    // The device's image of a view that is larger than a batch; of splats image and adjoint image, by which they are compared at half
+    // precision.
+    let of_device = match is_splats {
+        true => ((16 + 12) * most).saturating_sub(images),
+        false => 16 * most.saturating_sub(u64::from(largest.pixels())),
+    };
+    PICTURES + pixel * most + of_device
+}
+
+/// Bytes of a copy of all splats, which are written, and outlined in a picture, together.
+fn splats(params: &ParamSet, finest: &[(Shape, bool)]) -> u64 {
+    let all = params.parameters.iter().zip(finest);
+    let points = all.filter(|(p, _)| p.kind == Kind::Points);
+    points.map(|(_, (shape, _))| 4 * shape.len() as u64).sum()
 }
 
 /// Bytes of the copies that smoothed steps make: of all smoothed parameters as they were, and of one that is smoothed.
@@ -290,14 +377,17 @@ mod tests {
                 "references": {"type": "constant", "value": 0.5}}}"#;
         let scene = crate::scene::parse(set, std::path::Path::new("copies.json")).expect("a sound scene");
         let settings = scene.optimize.clone().expect("it optimises");
-        let (_, params) = Resident::new(&scene).expect("it is flattened");
+        let (resident, params) = Resident::new(&scene).expect("it is flattened");
         let finest = finest(&params, &[], None);
         let (texture, grid) = (4 * 64 * 32 * 3, 4 * 16 * 16 * 16);
         // Texels and samples of the texture at two moments, and of the grid at one.
         let shown = 2 * (texture + texture) + (grid + grid);
-        assert_eq!(writing(&params, &settings, &finest), texture + shown);
+        assert_eq!(writing(&resident, &params, &settings, &finest), 2 * texture + shown);
         assert_eq!(smoothing(&params, &finest), 2 * texture);
-        assert_eq!(pictures(&scene, &settings), PICTURES + 200 * PICTURE);
+        // The film's filter spreads samples, which takes less than writing.
+        let batch = Batch::default();
+        let told = PICTURES + 200 * (WRITTEN + 16);
+        assert_eq!(pictures(&resident, &scene, &settings, (&batch, 0)), told);
         let target = Optimize {
             references: References::Scene {
                 path: "target.json".into(),
@@ -305,7 +395,7 @@ mod tests {
             },
             ..settings
         };
-        assert_eq!(writing(&params, &target, &finest), texture + shown + 2 * texture);
+        assert_eq!(writing(&resident, &params, &target, &finest), 4 * texture + shown);
     }
 
     /// Two doublings of a tuned grid of 2 · 3 · 4 texels: 64 times as many values; a constant stays as it is.

@@ -76,34 +76,33 @@ pub fn prepare(
         References::Leaves { .. } | References::Figures(_) => {
             checked_pixels(&scene.sensors, training)?;
             progress.note("drawing the pictures to compare with");
-            let mut drawn = HashMap::new();
-            for (index, sensor) in scene.sensors.iter().enumerate() {
+            let draw = |index: u32| -> Vec<[f32; 4]> {
+                let sensor = &scene.sensors[index as usize];
                 let size = [sensor.width, sensor.height];
                 let pixels = match references {
-                    References::Figures(figures) => figures[index.min(figures.len() - 1)].draw(size),
+                    References::Figures(figures) => figures[(index as usize).min(figures.len() - 1)].draw(size),
                     References::Leaves { seed } => leaves::leaves(*seed, size),
                     _ => unreachable!("pictures are drawn of leaves and figures"),
                 };
-                let pixels = pixels.into_iter().map(|[r, g, b]| [r, g, b, 0.0]);
-                drawn.insert(index as u32, pixels.collect::<Vec<_>>());
-            }
-            let taken = training.iter().map(|i| (*i as usize, drawn[i].clone()));
-            resident.set_references(&taken.collect::<Vec<_>>());
+                pixels.into_iter().map(|[r, g, b]| [r, g, b, 0.0]).collect()
+            };
+            let looked_at = (0..scene.sensors.len() as u32).filter(|i| !training.contains(i) || shown.contains(i));
+            let drawn: Renders = looked_at.map(|index| (index, draw(index))).collect();
+            let taken = |&i: &u32| (i as usize, drawn.get(&i).cloned().unwrap_or_else(|| draw(i)));
+            resident.set_references(training.iter().map(taken));
             Ok((Targets::Rendered(drawn), Vec::new()))
         }
         References::Scene { path, spp } => {
             checked_pixels(&scene.sensors, training)?;
             let (mut rendered, truth) = target_renders(scene, path, *spp, device, cache, progress)?;
-            let mut taken = Vec::new();
-            for &index in training {
-                let pixels = if shown.contains(&index) {
-                    rendered.get(&index).cloned()
-                } else {
-                    rendered.remove(&index)
+            let taken = training.iter().filter_map(|index| {
+                let pixels = match shown.contains(index) {
+                    true => rendered.get(index).cloned(),
+                    false => rendered.remove(index),
                 };
-                taken.extend(pixels.map(|pixels| (index as usize, pixels)));
-            }
-            resident.set_references(&taken);
+                Some((*index as usize, pixels?))
+            });
+            resident.set_references(taken);
             Ok((Targets::Rendered(rendered), truth))
         }
     }

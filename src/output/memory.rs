@@ -15,6 +15,22 @@ pub fn available_bytes() -> Option<u64> {
     kib_of("/proc/meminfo", "MemAvailable:").map(|kib| kib << 10)
 }
 
+/// Has freed blocks of a megabyte and more go back to the system at once. By default glibc takes blocks of up to 32 MiB from its
+/// arenas as soon as one of their size has been freed, and each thread's arena keeps up to twice as much that is free.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn give_back_freed() {
+    const LARGE: libc::c_int = 1 << 20;
+    // SAFETY: the calls only set thresholds of the allocator.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE);
+    }
+}
+
+/// Other allocators stay as they are.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn give_back_freed() {}
+
 fn status_kib(field: &str) -> Option<u64> {
     kib_of("/proc/self/status", field)
 }

@@ -209,8 +209,13 @@ pub const SHOWN_SAMPLES: usize = 1 << 20;
 
 /// Bytes that a report holds of a parameter of this shape: texels of one channel or of three colours, and samples.
 pub fn shown_bytes(shape: Shape) -> u64 {
+    texel_bytes(shape) + 4 * shape.len().min(SHOWN_SAMPLES) as u64
+}
+
+/// Bytes of the texels among them, which are copied once to find their range.
+pub fn texel_bytes(shape: Shape) -> u64 {
     let colors = if shape.channels < 3 { 1 } else { 3 };
-    4 * (colors * shape.texels().min(SHOWN_TEXELS) + shape.len().min(SHOWN_SAMPLES)) as u64
+    4 * (colors * shape.texels().min(SHOWN_TEXELS)) as u64
 }
 
 /// Writes the grid of a medium as a fog volume for other programs; not the raw grids of a radiance field.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::{self, Write};
 use std::path::Path;
 
 use crate::io::tensors::{self, Tensor, Values};
@@ -76,54 +77,64 @@ impl SplatValues {
             let _ = writeln!(header, "property float {name}");
         }
         header.push_str("end_header\n");
-        let mut bytes = header.into_bytes();
         let step = 1e-2 / self.count().max(1) as f32;
-        for i in 0..self.count() {
-            let ([x, y], [a, b]) = (self.position(i), self.scale(i));
-            let [red, green, blue] = self.color(i).map(|c| (c - 0.5) / HARMONIC);
-            // The logits of opacities 0 and 1 are infinite.
-            let opacity = self.arrays[4][i].clamp(1e-6, 1.0 - 1e-6);
-            let (sin, cos) = (0.5 * self.arrays[2][i]).sin_cos();
-            let values = [
-                x,
-                y,
-                i as f32 * step,
-                0.0,
-                0.0,
-                0.0,
-                red,
-                green,
-                blue,
-                (opacity / (1.0 - opacity)).ln(),
-                a,
-                b,
-                THIN,
-                cos,
-                0.0,
-                0.0,
-                sin,
-            ];
-            values.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
-        }
-        atomic::write_bytes(path, &bytes)
+        atomic::write(path, |out| {
+            out.write_all(header.as_bytes())?;
+            for i in 0..self.count() {
+                let ([x, y], [a, b]) = (self.position(i), self.scale(i));
+                let [red, green, blue] = self.color(i).map(|c| (c - 0.5) / HARMONIC);
+                // The logits of opacities 0 and 1 are infinite.
+                let opacity = self.arrays[4][i].clamp(1e-6, 1.0 - 1e-6);
+                let (sin, cos) = (0.5 * self.arrays[2][i]).sin_cos();
+                let values = [
+                    x,
+                    y,
+                    i as f32 * step,
+                    0.0,
+                    0.0,
+                    0.0,
+                    red,
+                    green,
+                    blue,
+                    (opacity / (1.0 - opacity)).ln(),
+                    a,
+                    b,
+                    THIN,
+                    cos,
+                    0.0,
+                    0.0,
+                    sin,
+                ];
+                values.iter().try_for_each(|v| out.write_all(&v.to_le_bytes()))?;
+            }
+            Ok(())
+        })
     }
 
-    /// The splats as ellipses for a picture of this size, back to front. An ellipse has the splat's opacity and
+    /// Writes the splats as ellipses for a picture of this size, back to front. An ellipse has the splat's opacity and
     /// semi-axes of √2 standard deviations, so that its area times opacity is the Gaussian's integral. With `outlines`
     /// they are lines where the splats have half their peak.
-    pub fn svg(&self, [width, height]: [u32; 2], outlines: bool) -> String {
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_svg(&self, path: &Path, size: [u32; 2], outlines: bool) -> Result<()> {
+        atomic::write(path, |out| self.draw_svg(out, size, outlines))
+    }
+
+    fn draw_svg(&self, out: &mut impl Write, [width, height]: [u32; 2], outlines: bool) -> io::Result<()> {
         let side = width.max(height) as f32;
-        let mut text = format!(
+        writeln!(
+            out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-             height=\"{height}\">\n"
-        );
+             height=\"{height}\">"
+        )?;
         let deviations = if outlines {
             (2.0 * 2f32.ln()).sqrt()
         } else {
             2f32.sqrt()
         };
         if outlines {
-            text.push_str("<g fill=\"none\" stroke-width=\"0.5\">\n");
+            writeln!(out, "<g fill=\"none\" stroke-width=\"0.5\">")?;
         }
         for i in (0..self.count()).rev() {
             let [x, y] = self.position(i).map(|v| v * side);
@@ -134,24 +145,15 @@ impl SplatValues {
                 true => format!("stroke=\"#{red:02x}{green:02x}{blue:02x}\""),
                 false => format!("fill=\"#{red:02x}{green:02x}{blue:02x}\" opacity=\"{opacity:.3}\""),
             };
-            let _ = writeln!(
-                text,
+            writeln!(
+                out,
                 "<ellipse rx=\"{a:.2}\" ry=\"{b:.2}\" transform=\"translate({x:.2} {y:.2}) rotate({angle:.1})\" {paint}/>"
-            );
+            )?;
         }
         if outlines {
-            text.push_str("</g>\n");
+            writeln!(out, "</g>")?;
         }
-        text.push_str("</svg>\n");
-        text
-    }
-
-    /// Writes [`Self::svg`].
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn write_svg(&self, path: &Path, size: [u32; 2], outlines: bool) -> Result<()> {
-        atomic::write_bytes(path, self.svg(size, outlines).as_bytes())
+        writeln!(out, "</svg>")
     }
 }
 
@@ -242,7 +244,14 @@ mod tests {
             r##"<ellipse rx="19.14" ry="7.04" transform="translate(25.00 50.00) rotate(28.6)" fill="#ff8000" opacity="0.500"/>"##,
             "</svg>",
         ]);
-        assert_eq!(two().svg([100, 50], false), filled);
+        let drawn = |splats: &SplatValues, outlines| {
+            let mut out = Vec::new();
+            splats
+                .draw_svg(&mut out, [100, 50], outlines)
+                .expect("memory takes all");
+            String::from_utf8(out).expect("text")
+        };
+        assert_eq!(drawn(&two(), false), filled);
         let mut turned = two();
         turned.arrays[2][0] = 4.0;
         turned.arrays[3][..3].copy_from_slice(&[2.0, 0.25, -1.0]);
@@ -254,7 +263,7 @@ mod tests {
             "</g>",
             "</svg>",
         ]);
-        assert_eq!(turned.svg([100, 50], true), outlined);
+        assert_eq!(drawn(&turned, true), outlined);
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a.svg");
         turned.write_svg(&path, [100, 50], true).expect("writable");

@@ -40,12 +40,13 @@ impl Pixels {
 }
 
 impl Resident {
-    /// Takes rendered images as references, one for each sensor listed, in the film's own colour space.
-    pub fn set_references(&mut self, images: &[(usize, Vec<[f32; 4]>)]) {
+    /// Takes rendered images as references, one for each sensor that is named, in the film's own colour space; each is dropped
+    /// before the next.
+    pub fn set_references(&mut self, images: impl IntoIterator<Item = (usize, Vec<[f32; 4]>)>) {
         let mut all = Vec::new();
         for (sensor, pixels) in images {
-            self.sensors[*sensor].first_pixel = all.len() as u32;
-            self.sensors[*sensor].backdrop = backdrop::OPAQUE;
+            self.sensors[sensor].first_pixel = all.len() as u32;
+            self.sensors[sensor].backdrop = backdrop::OPAQUE;
             all.extend(pixels.iter().map(|p| [p[0], p[1], p[2], 1.0]));
         }
         self.references = Pixels::Float(all);
@@ -80,7 +81,7 @@ mod tests {
     fn renders_follow_one_another_without_their_transmittance() {
         let mut resident = resident();
         let image = |x: f32, n: usize| vec![[x, 2.0 * x, 3.0 * x, -1.0]; n];
-        resident.set_references(&[(2, image(1.0, 4)), (0, image(5.0, 2))]);
+        resident.set_references([(2, image(1.0, 4)), (0, image(5.0, 2))]);
         let first: Vec<u32> = resident.sensors.iter().map(|s| s.first_pixel).collect();
         assert_eq!(first, [4, NO_REFERENCE, 0]);
         let backdrops: Vec<u32> = resident.sensors.iter().map(|s| s.backdrop).collect();

@@ -251,7 +251,7 @@ fn pictures_are_compared_over_their_means_alike() {
         let record = setup.resident.sensors[sensor as usize];
         let pixel = |i: u32| [0.2 + 0.01 * (i % 7) as f32, 0.3, 0.1 * (i % 3) as f32, 1.0];
         let pixels = (0..record.width * record.height).map(pixel).collect();
-        setup.resident.set_references(&[(sensor as usize, pixels)]);
+        setup.resident.set_references([(sensor as usize, pixels)]);
     }
     let Some(mut device) = gpu(deterministic()) else { return };
     let [on_cpu, on_gpu] = [

@@ -244,7 +244,7 @@ fn pictures_are_compared_over_their_means() {
     };
     let sensor = setup.batch.table.sensors[0] as usize;
     let scaled = rendered.iter().map(|p| p.map(|x| 2.5 * x)).collect();
-    setup.resident.set_references(&[(sensor, scaled)]);
+    setup.resident.set_references([(sensor, scaled)]);
     let mut device = loaded(&setup);
     device.render(&setup.batch, setup.keys, 3).expect("renders");
     let alike = device
@@ -252,7 +252,7 @@ fn pictures_are_compared_over_their_means() {
         .expect("compares");
     assert!(alike.loss < 1e-10 && alike.mse > 0.0, "{alike:?}");
     let flat = vec![[0.5; 4]; pixels];
-    setup.resident.set_references(&[(sensor, flat)]);
+    setup.resident.set_references([(sensor, flat)]);
     let mut device = loaded(&setup);
     device.render(&setup.batch, setup.keys, 3).expect("renders");
     let found = device

@@ -222,7 +222,7 @@ fn set_references(matched: Matched, resident: &mut Resident) {
         Matched::Constant => resident.set_constant_reference([0.3, 0.5, 0.7]),
         Matched::Renders => {
             let image = |s: usize| (0..pixels[s]).map(|i| [0, 1, 2, 3].map(|c| noise(20 + c, i))).collect();
-            resident.set_references(&[(0, image(0)), (2, image(2))]);
+            resident.set_references([(0, image(0)), (2, image(2))]);
             assert_eq!(resident.sensors[1].first_pixel, NO_REFERENCE);
         }
         Matched::Photographs => {

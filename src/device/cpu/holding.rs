@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::pages;
 use super::step::{BLOCK, SPAN_ENTRIES};
 use super::update::Updates;
 use crate::cluster::{Cluster, Plain};
@@ -158,7 +159,7 @@ impl Updates {
         let own = &self.moments[index][moment];
         match &self.holdings[index] {
             Some(holding) => to_leader(holding.cluster, &own[holding.own()]),
-            None => own.clone(),
+            None => pages::copy(own),
         }
     }
 
@@ -167,7 +168,7 @@ impl Updates {
         let gradient = &self.gradients[index];
         match &self.holdings[index] {
             Some(holding) => to_leader(holding.cluster, &gradient[holding.sums(holding.cluster.rank())]),
-            None => gradient.clone(),
+            None => pages::copy(gradient),
         }
     }
 

@@ -217,13 +217,20 @@ impl Device for Cpu {
             _ => chunks(&resident.sensors, batch).len() * CHUNK,
         };
         let pixel = match is_splats {
-            // The fused pass keeps neither image nor adjoint image.
-            true if compares_pixels(loss) => 0,
-            // The place in the list at which each pixel was finished is kept as well.
+            // The places in the lists at which pixels are finished; the fused pass keeps neither image nor adjoint image.
+            true if compares_pixels(loss) => 4,
             true => 16 + 12 + 4,
             false => 16 + 12,
         };
         pixel * pixels as u64
+    }
+
+    fn path_bytes(&self, resident: &Resident, shapes: &[(Shape, bool)], batch: &Batch, spp: [u32; 2]) -> u64 {
+        let Transport::Field(field) = &resident.transport else {
+            return 0;
+        };
+        let shapes: Vec<Shape> = shapes.iter().map(|(shape, _)| *shape).collect();
+        field::replay_bytes(field, resident, &shapes, batch, spp[1])
     }
 
     fn load(&mut self, resident: Resident, mut params: ParamSet, optimizer: Optimizer) -> Result<()> {
@@ -429,7 +436,7 @@ impl Device for Cpu {
 
     fn read(&mut self, parameter: usize, what: ArrayKind) -> Result<Vec<f32>> {
         Ok(match what {
-            ArrayKind::Values => self.inputs.params.parameters[parameter].values.clone(),
+            ArrayKind::Values => pages::copy(&self.inputs.params.parameters[parameter].values),
             ArrayKind::Gradient => self.updates.read_gradient(parameter),
             ArrayKind::Moment(i) => self.updates.read_moment(parameter, i),
         })

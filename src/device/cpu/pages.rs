@@ -12,11 +12,17 @@ pub(super) fn zeros(len: usize) -> Vec<f32> {
 
 /// The same values, on large pages if they are many.
 pub(super) fn on_large_pages(values: Vec<f32>) -> Vec<f32> {
-    if size_of_val(&values[..]) < LARGE {
-        return values;
+    match size_of_val(&values[..]) < LARGE {
+        true => values,
+        false => copy(&values),
     }
-    let mut array = zeros(values.len());
-    array.copy_from_slice(&values);
+}
+
+/// A copy, on large pages if it is large: the system takes longer to provide many small pages than the copy itself takes.
+pub(super) fn copy(values: &[f32]) -> Vec<f32> {
+    let mut array = Vec::with_capacity(values.len());
+    advise(&array);
+    array.extend_from_slice(values);
     array
 }
 

@@ -310,7 +310,7 @@ impl Device for Gpu {
         (0..plan.banks.len()).map(of_bank).sum()
     }
 
-    fn path_bytes(&self, resident: &Resident, batch: &Batch, spp: [u32; 2]) -> u64 {
+    fn path_bytes(&self, resident: &Resident, _shapes: &[(Shape, bool)], batch: &Batch, spp: [u32; 2]) -> u64 {
         match &resident.transport {
             Transport::Paths(scene) if self.follows_in_waves(scene) => {
                 wave_bytes(scene, batch.pixels(), spp).unwrap_or(0)

@@ -41,22 +41,25 @@ pub fn write_ply(path: &Path, mesh: &Mesh) -> Result<()> {
         properties(&mut header, components(name, attribute));
     }
     header.push_str("end_header\n");
-    let mut bytes = header.into_bytes();
-    let mut put = |values: &[f32]| bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
-    for (i, position) in mesh.positions.iter().enumerate() {
-        put(position);
-        mesh.normals.get(i).into_iter().for_each(|normal| put(normal));
-        mesh.uvs.get(i).into_iter().for_each(|uv| put(uv));
-        of_vertices.iter().for_each(|(_, attribute)| put(attribute.at(i)));
-    }
-    for (i, triangle) in mesh.triangles.iter().enumerate() {
-        bytes.push(3);
-        bytes.extend(triangle.iter().flat_map(|vertex| vertex.to_le_bytes()));
-        for (_, attribute) in &of_faces {
-            bytes.extend(attribute.at(i).iter().flat_map(|v| v.to_le_bytes()));
+    atomic::write(path, |out| {
+        out.write_all(header.as_bytes())?;
+        let mut put = |values: &[f32]| values.iter().try_for_each(|v| out.write_all(&v.to_le_bytes()));
+        for (i, position) in mesh.positions.iter().enumerate() {
+            put(position)?;
+            mesh.normals.get(i).map_or(Ok(()), |normal| put(normal))?;
+            mesh.uvs.get(i).map_or(Ok(()), |uv| put(uv))?;
+            of_vertices.iter().try_for_each(|(_, attribute)| put(attribute.at(i)))?;
         }
-    }
-    atomic::write_bytes(path, &bytes)
+        for (i, triangle) in mesh.triangles.iter().enumerate() {
+            out.write_all(&[3])?;
+            triangle
+                .iter()
+                .try_for_each(|vertex| out.write_all(&vertex.to_le_bytes()))?;
+            let of_face = of_faces.iter().flat_map(|(_, attribute)| attribute.at(i));
+            of_face.into_iter().try_for_each(|v| out.write_all(&v.to_le_bytes()))?;
+        }
+        Ok(())
+    })
 }
 
 /// Writes meshes, each as an object of its own, with normals and texture coordinates. An OBJ's v grows upwards; here the
@@ -65,38 +68,39 @@ pub fn write_ply(path: &Path, mesh: &Mesh) -> Result<()> {
 /// # Errors
 /// The file cannot be written.
 pub fn write_obj(path: &Path, meshes: &[(String, Mesh)]) -> Result<()> {
-    let mut text = String::new();
-    // OBJ counts positions, texture coordinates and normals from one, all objects together.
-    let mut first = [1usize; 3];
-    for (name, mesh) in meshes {
-        let _ = writeln!(text, "o {name}");
-        for [x, y, z] in &mesh.positions {
-            let _ = writeln!(text, "v {x} {y} {z}");
-        }
-        for [u, v] in &mesh.uvs {
-            let _ = writeln!(text, "vt {u} {}", 1.0 - v);
-        }
-        for [x, y, z] in &mesh.normals {
-            let _ = writeln!(text, "vn {x} {y} {z}");
-        }
-        let corner = |vertex: u32| {
-            let [p, uv, n] = first.map(|first| first + vertex as usize);
-            match (mesh.uvs.is_empty(), mesh.normals.is_empty()) {
-                (false, false) => format!("{p}/{uv}/{n}"),
-                (false, true) => format!("{p}/{uv}"),
-                (true, false) => format!("{p}//{n}"),
-                (true, true) => p.to_string(),
+    atomic::write(path, |out| {
+        // OBJ counts positions, texture coordinates and normals from one, all objects together.
+        let mut first = [1usize; 3];
+        for (name, mesh) in meshes {
+            writeln!(out, "o {name}")?;
+            for [x, y, z] in &mesh.positions {
+                writeln!(out, "v {x} {y} {z}")?;
             }
-        };
-        for triangle in &mesh.triangles {
-            let [a, b, c] = triangle.map(corner);
-            let _ = writeln!(text, "f {a} {b} {c}");
+            for [u, v] in &mesh.uvs {
+                writeln!(out, "vt {u} {}", 1.0 - v)?;
+            }
+            for [x, y, z] in &mesh.normals {
+                writeln!(out, "vn {x} {y} {z}")?;
+            }
+            let corner = |vertex: u32| {
+                let [p, uv, n] = first.map(|first| first + vertex as usize);
+                match (mesh.uvs.is_empty(), mesh.normals.is_empty()) {
+                    (false, false) => format!("{p}/{uv}/{n}"),
+                    (false, true) => format!("{p}/{uv}"),
+                    (true, false) => format!("{p}//{n}"),
+                    (true, true) => p.to_string(),
+                }
+            };
+            for triangle in &mesh.triangles {
+                let [a, b, c] = triangle.map(corner);
+                writeln!(out, "f {a} {b} {c}")?;
+            }
+            first[0] += mesh.positions.len();
+            first[1] += mesh.uvs.len();
+            first[2] += mesh.normals.len();
         }
-        first[0] += mesh.positions.len();
-        first[1] += mesh.uvs.len();
-        first[2] += mesh.normals.len();
-    }
-    atomic::write_bytes(path, text.as_bytes())
+        Ok(())
+    })
 }
 
 /// Writes triangles with the normals of their faces; nothing else has a place in the format. Triangles without an area,

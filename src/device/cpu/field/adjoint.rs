@@ -17,6 +17,7 @@ use super::ranks::{Shares, exchange_lists};
 use super::records::{Replays, Unsorted};
 use super::reduce::ReduceBrick;
 use super::refine::{Rays, add_to_gradients, refine};
+use super::round::Round;
 use super::view::Arrays;
 use crate::device::ReplayStats;
 use crate::device::cpu::chunk::{CHUNK, Chunk, chunks};
@@ -33,11 +34,6 @@ use crate::transport::field::radiance_field::{LANES, Sample, SampleSink, State, 
 use crate::transport::lookup::background::background_adjoint;
 use crate::transport::lookup::sh::Basis;
 
-/// Most records of a round of chunks, which bounds the adjoint's memory, unless [`LEAST_CHUNKS`] chunks have more.
-const ROUND_RECORDS: usize = 1 << 20;
-/// Least number of chunks of a round, even if they have more records.
-const LEAST_CHUNKS: usize = 4;
-
 impl FieldPasses {
     /// Adds a batch's derivatives to the gradients.
     pub(in crate::device::cpu) fn backpropagate(
@@ -49,10 +45,8 @@ impl FieldPasses {
     ) -> ReplayStats {
         let chunks = chunks(&inputs.sensors, pass.batch);
         let bricks = Bricks::new(&inputs.scene);
-        // Rounds take several chunks, for all threads to have something to do, and as many samples a pixel as then fit.
-        let records = CHUNK * self.scene.longest_ray(&inputs.scene) as usize;
-        let samples = (ROUND_RECORDS / (LEAST_CHUNKS * records)).clamp(1, pass.spp as usize);
-        let per_round = (ROUND_RECORDS / (records * samples)).max(LEAST_CHUNKS);
+        let round = Round::new(self.scene.longest_ray(&inputs.scene), pass.spp);
+        let (per_round, samples) = (round.chunks, round.samples);
         let Self {
             scene,
             occupancy,

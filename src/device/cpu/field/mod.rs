@@ -9,4 +9,7 @@ pub(super) mod records;
 pub(super) mod reduce;
 pub(super) mod refine;
 pub(super) mod render;
+mod round;
 pub(super) mod view;
+
+pub(super) use round::replay_bytes;

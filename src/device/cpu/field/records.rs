@@ -69,7 +69,7 @@ pub(in crate::device::cpu) struct Unsorted {
 
 /// A record before it is sorted.
 #[derive(Debug, Clone, Copy)]
-struct Note {
+pub(super) struct Note {
     record: Record,
     brick: u32,
     /// The sample's opacity, for the replay.
@@ -255,6 +255,8 @@ impl Replays {
 #[inline(always)]
 fn at_least(records: &mut Vec<Record>, count: usize) {
     if records.len() < count {
+        // Room for twice as many, which a vector takes as it grows, would never be used.
+        records.reserve_exact(count - records.len());
         records.resize(count, Record::default());
     }
 }
