@@ -419,6 +419,42 @@ fn triangles_are_counted_and_meters_see_surfaces_as_they_are() {
     assert!((depth - 3.0).abs() < 0.02, "{depth}");
 }
 
+/// Under a sky of radiance one: π outside, and inside a cylinder of radius 1/2 and length 2 what its ends let in,
+/// π (1 − F)/4 with F = 9 − √80 from end to end; nothing inside a cube.
+#[test]
+fn irradiance_is_measured_on_cylinders_and_cubes() {
+    use std::f64::consts::PI;
+    let folder = folder();
+    let tube = r#""type": "cylinder", "p0": [0, 0, -1], "p1": [0, 0, 1], "radius": 0.5"#;
+    let cube = r#""type": "cube""#;
+    let inside = 0.25 * PI * (80f64.sqrt() - 8.0);
+    for (shape, flip, expected) in [
+        (tube, false, PI),
+        (tube, true, inside),
+        (cube, false, PI),
+        (cube, true, 0.0),
+    ] {
+        let scene = format!(
+            r#"{{"integrator": {{"type": "path"}}, "sky": {{"type": "constant"}}, "body": {{{shape}, "flip_normals": {flip},
+                "to_world": [{{"rotate": {{"axis": [1, 1, 0], "angle": 40}}}}, {{"translate": [3, 0, 1]}}],
+                "bsdf": {{"type": "diffuse", "reflectance": 0}},
+                "sensor": {{"type": "irradiancemeter", "film": {{"type": "hdrfilm", "width": 1, "height": 1, "rfilter": {{"type": "box"}}}}}}}}}}"#
+        );
+        fs::write(folder.path().join("meter.json"), scene).expect("writable");
+        done(
+            folder.path(),
+            "render meter.json --device cpu --spp 65536 -o meter.exr -q",
+        );
+        let found = f64::from(channel(&folder.path().join("meter.exr"), "G")[0]);
+        // Seven standard errors of so many independent samples, each π or zero.
+        let error = 7.0 * (expected * (PI - expected).max(0.0) / 65536.0).sqrt() + 1e-3;
+        assert!(
+            (found - expected).abs() < error,
+            "{shape}, {flip}: {found}, not {expected}"
+        );
+    }
+}
+
 /// A sample sees the lamp or nothing, so that the mean square is the lamp's radiance times the mean.
 #[test]
 fn moments_stand_beside_the_picture() {

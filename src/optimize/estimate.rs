@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::batch::Batches;
 use super::references;
 use super::stage::shape_after;
-use super::views::training_views;
+use super::views::{chosen_views, training_views};
 use crate::device::gpu::wave_bytes;
 use crate::device::{Batch, Device, parameter_bytes, scene_bytes};
 use crate::output::memory::{available_bytes, resident_mib};
@@ -237,12 +237,16 @@ fn writing(resident: &Resident, params: &ParamSet, settings: &Optimize, finest: 
 }
 
 /// The views that a run renders on its way.
-fn previewed<'a>(scene: &'a Scene, settings: &'a Optimize) -> impl Iterator<Item = &'a Sensor> {
-    let chosen = |sensor: &&Sensor| settings.output.sensors.contains(&sensor.name);
-    let first = scene.sensors.iter().find(|sensor| !sensor.held_out);
-    let first = first.filter(|_| settings.output.sensors.is_empty());
-    let all = scene.sensors.iter().filter(chosen).chain(first);
-    all.filter(|_| settings.output.images_every > 0)
+fn previewed<'a>(scene: &'a Scene, settings: &Optimize) -> impl Iterator<Item = &'a Sensor> {
+    let training = training_views(scene, &settings.references);
+    // Names of sensors that do not exist are refused when a run begins.
+    let chosen = chosen_views(scene, settings, &training).unwrap_or_default();
+    let shown = if settings.output.images_every > 0 {
+        chosen
+    } else {
+        Vec::new()
+    };
+    shown.into_iter().map(|index| &scene.sensors[index as usize])
 }
 
 fn pixels(sensor: &Sensor) -> u64 {
