@@ -709,7 +709,7 @@ fn what_will_not_be_seen_is_warned_of() {
     // Another boundary of the same medium lets light in.
     let fog = r#""bsdf": {"type": "null"}, "interior": {"type": "ref", "id": "fog"}"#;
     let shared = format!(
-        r#"{lamp}, "fog": {{"type": "homogeneous"}}, "hole": {{"type": "disk", {fog}}}, "pane": {{"type": "sphere", {}}}"#,
+        r#"{lamp}, "fog": {{"type": "homogeneous"}}, "hole": {{"type": "sphere", {fog}}}, "pane": {{"type": "sphere", {}}}"#,
         fog.replace("null", "dielectric")
     );
     for (text, expected) in [
