@@ -257,9 +257,17 @@ impl ParamSet {
                     list(self.paths().collect())
                 )
             }
-            several => format!("`{name}` fits several parameters; name one of `{}`", list(several)),
+            several => fits_several(name, &several).join(": "),
         })
     }
+}
+
+/// What is wrong with a name that fits several parameters, and what to do.
+pub fn fits_several(name: &str, fits: &[&str]) -> [String; 2] {
+    [
+        format!("`{name}` fits several parameters"),
+        format!("name one of `{}`", fits.join("`, `")),
+    ]
 }
 
 /// The index in `paths` of the parameter called `name`: its path, or, as in Mitsuba, its path followed by `.value` or

@@ -46,7 +46,7 @@ impl DerivativeArgs {
     pub(super) fn load(&self, path: &Path, named: &[String]) -> Result<Scene> {
         let scene = self.set.load_asking(path, named)?;
         let progress = self.verbosity.progress();
-        for warning in scene.warnings.iter().chain(&scene.cautions) {
+        for warning in scene.all_warnings() {
             progress.note(&format!("warning: {warning}"));
         }
         Ok(scene)

@@ -94,7 +94,7 @@ pub fn run(args: GradcheckArgs) -> anyhow::Result<Outcome> {
     let options = options(&args)?;
     let scene = args.set.load_asking(&args.scene, &args.parameter)?;
     let progress = args.verbosity.progress();
-    for warning in scene.warnings.iter().chain(&scene.cautions) {
+    for warning in scene.all_warnings() {
         progress.note(&format!("warning: {warning}"));
     }
     let mut setup = Setup::new(&scene, &options)?;

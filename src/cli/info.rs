@@ -146,7 +146,7 @@ fn scene_report(scene: &Scene) -> Result<Value> {
         "peak_memory_bytes": memory.peak,
         "waves_of_a_gpu_bytes": memory.waves,
         "chain_of_a_gpu_invocation_bytes": chain(scene),
-        "warnings": scene.warnings.iter().chain(&scene.cautions).collect::<Vec<_>>(),
+        "warnings": scene.all_warnings().collect::<Vec<_>>(),
     }))
 }
 

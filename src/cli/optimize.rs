@@ -103,13 +103,7 @@ pub fn run(args: OptimizeArgs) -> Result<Outcome> {
         checkpoint.check(&identity(&scene, &settings, device.as_ref()))?;
     }
     let mut progress = args.verbosity.progress();
-    for warning in scene
-        .warnings
-        .iter()
-        .chain(&scene.cautions)
-        .cloned()
-        .chain(folder.warning())
-    {
+    for warning in scene.all_warnings().cloned().chain(folder.warning()) {
         progress.note(&format!("warning: {warning}"));
     }
     if let Some(text) = resume_note(&args, &settings, checkpoint.as_ref()) {

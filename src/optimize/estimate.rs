@@ -153,7 +153,7 @@ impl Estimate {
 
     /// The estimate as a sentence.
     pub fn text(&self) -> String {
-        let others = [(self.sums, "sums"), (self.scene, "scene"), (self.paths, "paths")];
+        let others = [(self.sums, "sums"), (self.scene, "scene"), (self.paths, "in flight")];
         let [sums, scene, paths] = others.map(|(count, what)| match count {
             0 => String::new(),
             count => format!(", {} {what}", bytes(count)),
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(
             estimate(1 << 20).text(),
             "memory: about 28 MiB at the finest resolution (22 MiB parameters with gradients and moments, 1.00 MiB sums, \
-             512 KiB scene, 2.00 MiB paths, 3.00 KiB references, 2.50 MiB images)"
+             512 KiB scene, 2.00 MiB in flight, 3.00 KiB references, 2.50 MiB images)"
         );
         assert_eq!(
             estimate(0).text(),

@@ -1,4 +1,4 @@
-//! Surfaces that sensors measure or look at: a `rectangle`, a `disk` or a `sphere`; a `cylinder` or a `cube` is measured only.
+//! Surfaces that sensors measure or look at: a `rectangle`, a `disk` or a `sphere`; a `cylinder` or a `cube` can be measured alone.
 
 use glam::{Affine3A, Mat3A, Vec3, Vec3A};
 

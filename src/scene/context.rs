@@ -25,7 +25,7 @@ pub(super) struct Context<'a> {
     pub(super) references: References<'a>,
     diagnostics: RefCell<Vec<Diagnostic>>,
     warnings: RefCell<Vec<String>>,
-    cautions: RefCell<Vec<String>>,
+    derivative_warnings: RefCell<Vec<String>>,
 }
 
 impl<'a> Context<'a> {
@@ -42,7 +42,7 @@ impl<'a> Context<'a> {
             references: References::default(),
             diagnostics: RefCell::default(),
             warnings: RefCell::default(),
-            cautions: RefCell::default(),
+            derivative_warnings: RefCell::default(),
         }
     }
 
@@ -140,8 +140,8 @@ impl<'a> Context<'a> {
     }
 
     /// Records a warning about derivatives, which matters only where these are taken.
-    pub(super) fn caution(&self, message: impl Display) {
-        self.cautions.borrow_mut().push(message.to_string());
+    pub(super) fn warn_of_derivatives(&self, message: impl Display) {
+        self.derivative_warnings.borrow_mut().push(message.to_string());
     }
 
     /// Records a warning unless it has been recorded before.
@@ -161,7 +161,11 @@ impl<'a> Context<'a> {
     pub(super) fn into_parts(self) -> (Vec<Diagnostic>, Vec<String>, Vec<String>) {
         let mut diagnostics = self.diagnostics.into_inner();
         diagnostics.sort_by(|a, b| (a.path != self.path, &a.place).cmp(&(b.path != self.path, &b.place)));
-        (diagnostics, self.warnings.into_inner(), self.cautions.into_inner())
+        (
+            diagnostics,
+            self.warnings.into_inner(),
+            self.derivative_warnings.into_inner(),
+        )
     }
 
     /// A file name of the scene as a path: relative ones are relative to the scene file.

@@ -129,12 +129,17 @@ pub struct Scene {
     /// Probable mistakes that are valid, one sentence each.
     pub warnings: Vec<String>,
     /// What derivatives by the optimised parameters leave out, or by those alone that a command asks for; one sentence each.
-    pub cautions: Vec<String>,
+    pub derivative_warnings: Vec<String>,
     /// Paths of the parameters whose values `initial` of the block `optimize` replaces.
     pub replaced: Vec<String>,
 }
 
 impl Scene {
+    /// All warnings, for commands that take derivatives.
+    pub fn all_warnings(&self) -> impl Iterator<Item = &String> {
+        self.warnings.iter().chain(&self.derivative_warnings)
+    }
+
     /// Every array of the scene with its attributes.
     pub fn visit(&self) -> Vec<Visited<&Array>> {
         arrays::all(self)

@@ -218,13 +218,13 @@ pub(super) fn warn(context: &Context<'_>, scene: &Scene, asked: &[String]) {
         visited.quantity.moves() && visited.quantity != Quantity::VertexNormal && visited.array.is_wanted(asked)
     };
     if let Some(first) = visited.iter().find(moves) {
-        context.caution(format!(
+        context.warn_of_derivatives(format!(
             "derivatives by what moves (`{}`) leave out that silhouettes and the borders of shadows and of thrown pictures \
              move with it: they are whole only where what moves covers, uncovers and shadows nothing; `prbopt gradcheck` tells how much is missing",
             first.array.path
         ));
         if !scene.world.media.is_empty() && scene.integrator.rules == Rules::Volpath {
-            context.caution(
+            context.warn_of_derivatives(
                 "what moves is to stay apart from the media: where it comes to stand in one, derivatives leave out that points of the \
                  medium would have to make room for it or move with it",
             );

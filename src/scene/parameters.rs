@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::params::{Kind, Shape, Tuning, meanings, named};
+use crate::params::{Kind, Shape, Tuning, fits_several, meanings, named};
 
 use super::context::Context;
 use super::diagnostics::suggest;
@@ -109,10 +109,8 @@ fn each_named(entries: &[(&str, Value<'_>)], stages: &[Stage], scene: &mut Scene
 
 /// Reports a name that fits several parameters.
 fn ambiguous(value: &Value<'_>, name: &str, fits: &[&str]) {
-    value.error(
-        format!("`{name}` fits several parameters"),
-        format!("name one of `{}`", fits.join("`, `")),
-    );
+    let [fault, advice] = fits_several(name, fits);
+    value.error(fault, advice);
 }
 
 /// An array that can be optimised.

@@ -120,12 +120,12 @@ fn parse_as(text: &str, path: &Path, role: Role, changes: &[Change], asked: &[St
             None
         }
     };
-    let (diagnostics, warnings, cautions) = context.into_parts();
+    let (diagnostics, warnings, derivative_warnings) = context.into_parts();
     match (Diagnostics::collect(diagnostics), scene) {
         (None, Some(mut scene)) => {
             scene.resolved = write::to_json(&scene);
             scene.warnings = warnings;
-            scene.cautions = cautions;
+            scene.derivative_warnings = derivative_warnings;
             Ok(scene)
         }
         (Some(diagnostics), _) => Err(diagnostics),
@@ -152,7 +152,7 @@ fn read_scene(context: &Context<'_>, root: &Node, path: &Path, role: Role, asked
             optimize: None,
             resolved: serde_json::Value::Null,
             warnings: Vec::new(),
-            cautions: Vec::new(),
+            derivative_warnings: Vec::new(),
             replaced: Vec::new(),
         },
         media: Media::default(),

@@ -10,7 +10,7 @@ use super::unseen;
 use super::world::Input;
 use super::{Backdrop, Background, Bsdf, Geometry, Model, Scene, Source, Surface, Texture, Visited, files};
 
-/// Records all warnings; those about derivatives for the parameters in `asked`, or for all optimised ones if that is empty.
+/// Records all warnings; those about derivatives by some parameters for those in `asked`, or for all optimised ones if that is empty.
 pub(super) fn note(context: &Context<'_>, scene: &Scene, asked: &[String]) {
     backdrops(context, scene);
     if scene
@@ -34,7 +34,7 @@ fn facets(context: &Context<'_>, scene: &Scene, asked: &[String]) {
     let all = scene.world.surfaces.iter();
     let mut surfaces = all.chain(scene.world.groups.iter().flat_map(|group| &group.surfaces));
     if let Some(path) = surfaces.find_map(|surface| turned(&surface.bsdf, None, asked)) {
-        context.caution(format!(
+        context.warn_of_derivatives(format!(
             "what facets of `ggx` transmit ends at a border that moves with `{path}`, which derivatives by that leave out: some percent \
              of those by an index, most of those by normals where little is reflected; a `roughdielectric` with the `distribution` \
              `beckmann` has no such border"
@@ -75,7 +75,7 @@ fn singular(context: &Context<'_>, scene: &Scene) {
     let is_diffuse = |bsdf: &Bsdf| matches!(bsdf, Bsdf::Material(material) if material.model == Model::Diffuse);
     let scatters = |surface: &Surface| is_diffuse(&surface.bsdf) && screen_reflectance(&surface.bsdf) != Some([0.0; 3]);
     if scene.integrator.inverted == Some(0.0) && scene.world.surfaces.iter().any(scatters) {
-        context.caution(
+        context.warn_of_derivatives(
             "the `regularization` is 0, and at a `diffuse` surface Jacobians of rays have no inverse: what is seen behind one moves \
              nothing; remove it, or say \"jacobians\": \"kept\"",
         );
