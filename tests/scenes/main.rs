@@ -9,6 +9,7 @@ mod mistakes;
 mod random;
 mod round_trip;
 mod shells;
+mod unseen;
 mod world_fitting;
 mod world_mistakes;
 mod worlds;
