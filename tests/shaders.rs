@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use prbopt::device::gpu::records::{
     self, Cube, DisplacedRecord, ELEMENT_GROUP, Elements, Lamp, Launch, LightFilm, LightSettings, MotionRecord,
@@ -23,6 +24,7 @@ use prbopt::transport::rays::{camera, pixel, sampler};
 use prbopt::transport::scene::bsdf::transmittance::ENTRIES;
 use prbopt::transport::scene::coats::COAT_FLOATS;
 use prbopt::transport::scene::{bvh, motion, phase};
+use rayon::prelude::*;
 use wgpu::naga;
 
 /// Parses and validates a variant; a mistake is reported at its module and line.
@@ -60,10 +62,31 @@ fn variant(kernel: Kernel, dialect: Dialect, leaves: Leaves) -> (naga::Module, n
     (module, info)
 }
 
+/// A variant of a kernel, for scenes with everything.
+struct Variant {
+    kernel: Kernel,
+    dialect: Dialect,
+    module: naga::Module,
+    info: naga::valid::ModuleInfo,
+}
+
+/// All variants, which several tests look at and which take seconds to parse.
+static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
+    let sound = |(kernel, dialect)| {
+        let (module, info) = variant(kernel, dialect, Leaves::ALL);
+        Variant {
+            kernel,
+            dialect,
+            module,
+            info,
+        }
+    };
+    variants().into_par_iter().map(sound).collect()
+});
+
 #[test]
 fn every_variant_is_sound() {
-    for (kernel, dialect) in variants() {
-        let (module, _) = variant(kernel, dialect, Leaves::ALL);
+    for Variant { kernel, module, .. } in VARIANTS.iter() {
         assert_eq!(module.entry_points.len(), 1, "{kernel:?}");
         assert_eq!(module.entry_points[0].name, "main", "{kernel:?}");
     }
@@ -73,8 +96,7 @@ fn every_variant_is_sound() {
 /// invalid SPIR-V.
 #[test]
 fn arrays_of_a_kind_have_one_name() {
-    for (kernel, dialect) in variants() {
-        let (module, _) = variant(kernel, dialect, Leaves::ALL);
+    for Variant { kernel, module, .. } in VARIANTS.iter() {
         let arrays: Vec<_> = module
             .types
             .iter()
@@ -285,8 +307,13 @@ fn records_agree() {
 
 #[test]
 fn bindings_agree() {
-    for (kernel, dialect) in variants() {
-        let (module, info) = variant(kernel, dialect, Leaves::ALL);
+    for Variant {
+        kernel,
+        dialect,
+        module,
+        info,
+    } in VARIANTS.iter()
+    {
         let used = info.get_entry_point(0);
         let mut found = Vec::new();
         for (handle, variable) in module.global_variables.iter() {
@@ -304,7 +331,7 @@ fn bindings_agree() {
             found.push((binding.binding, access));
         }
         found.sort_by_key(|(number, _)| *number);
-        let registered: Vec<_> = kernel.bindings(dialect).iter().map(|&(b, a)| (b as u32, a)).collect();
+        let registered: Vec<_> = kernel.bindings(*dialect).iter().map(|&(b, a)| (b as u32, a)).collect();
         assert_eq!(found, registered, "{kernel:?} {dialect:?}");
         let buffers = registered
             .iter()
@@ -336,7 +363,7 @@ fn constant(module: &naga::Module, name: &str) -> f64 {
 fn constants_agree() {
     let (walk, _) = module(Kernel::Backpropagate, Accumulation::FloatAtomic);
     for (name, value) in [
-        ("FEW_RECORDS", records::FEW_RECORDS),
+        ("UNIFORM_VECTORS", records::UNIFORM_VECTORS),
         ("DENSITY_RELU", layout::density::RELU),
         ("DENSITY_SOFTPLUS", layout::density::SOFTPLUS),
         ("DENSITY_EXP", layout::density::EXP),

@@ -1,7 +1,13 @@
 // Values of the parameters, in one buffer, or in two if they do not fit into one (TWO_BANKS). The highest bit of an address is
-// the number of its buffer.
+// the number of its buffer. A buffer of few values may be read as a uniform one (UNIFORM_VALUES).
 
+#import common/layout
+
+#ifdef UNIFORM_VALUES
+@group(0) @binding(4) var<uniform> values_0: array<vec4f, UNIFORM_VECTORS>;
+#else
 @group(0) @binding(4) var<storage, read> values_0: array<f32>;
+#endif
 #ifdef TWO_BANKS
 @group(0) @binding(5) var<storage, read> values_1: array<f32>;
 #endif
@@ -18,7 +24,11 @@ fn value(at: u32) -> f32 {
         return values_1[at - SECOND_BANK];
     }
 #endif
+#ifdef UNIFORM_VALUES
+    return values_0[at / 4u][at % 4u];
+#else
     return values_0[at];
+#endif
 }
 
 // The values at an address and the two behind it, which are in the same buffer.

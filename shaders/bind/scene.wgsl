@@ -5,10 +5,14 @@
 
 @group(0) @binding(19) var<uniform> settings: PathSettings;
 // Records of all kinds, at the offsets in `launch`: first those that a scene has few of, then those of meshes and motions.
-@group(0) @binding(20) var<storage, read> records: array<vec4u>;
 #ifdef UNIFORM_RECORDS
+@group(0) @binding(20) var<uniform> records: array<vec4u, UNIFORM_VECTORS>;
+#else
+@group(0) @binding(20) var<storage, read> records: array<vec4u>;
+#endif
+#ifdef UNIFORM_FEW_RECORDS
 // A copy of the first ones in a uniform buffer.
-@group(0) @binding(30) var<uniform> few_records: array<vec4u, FEW_RECORDS>;
+@group(0) @binding(30) var<uniform> few_records: array<vec4u, UNIFORM_VECTORS>;
 #endif
 // Majorants of every medium's scaled extinction, cell by cell; then the environment map's table: cumulative probabilities of
 // its rows, of each row's columns, and the weights of its texels; then the tables of textured area lights, alike but without
@@ -17,7 +21,7 @@
 
 // One vector of a record of a kind that a scene has few of.
 fn few_record(at: u32) -> vec4u {
-#ifdef UNIFORM_RECORDS
+#ifdef UNIFORM_FEW_RECORDS
     return few_records[at];
 #else
     return records[at];

@@ -591,8 +591,8 @@ const REFERENCE_FLOAT: u32 = 3u;
 // Addresses of the second buffer of parameters begin here.
 const SECOND_BANK: u32 = 0x80000000u;
 
-// The most records, in vectors of 16 bytes, that are read from a uniform buffer: 64 KiB.
-const FEW_RECORDS: u32 = 4096u;
+// Vectors of 16 bytes that a uniform buffer holds: 64 KiB.
+const UNIFORM_VECTORS: u32 = 4096u;
 
 // A parameter: the address of its first entry among the values, whether it is optimised, and by how many binary digits its
 // fixed-point gradient sums are finer than `Launch.digits` says.

@@ -26,7 +26,7 @@ const WHOLE: Options = Options {
     subgroups: true,
     ray_queries: false,
     waves: true,
-    uniform_records: true,
+    uniform_buffers: true,
     dispatch_size: None,
     bank: None,
 };

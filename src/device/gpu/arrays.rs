@@ -17,6 +17,8 @@ use crate::transport::rays::pixel::PixelTable;
 #[derive(Debug)]
 pub(super) struct Bank {
     pub values: wgpu::Buffer,
+    /// Whether `values` may be read as a uniform buffer.
+    pub is_uniform: bool,
     pub gradient: wgpu::Buffer,
     /// What an adjoint pass adds to in place of the gradient, if it sums in whole numbers; zero between passes.
     pub sums: Option<wgpu::Buffer>,
@@ -40,8 +42,14 @@ impl Bank {
             true => plan.value_bytes(bank),
             false => 0,
         };
+        let bytes = plan.value_bytes(bank);
+        let is_uniform = plan.banks.len() == 1 && context.prefers_uniform(bytes);
         Ok(Self {
-            values: context.storage("values", plan.value_bytes(bank))?,
+            values: match is_uniform {
+                true => context.storage_and_uniform("values")?,
+                false => context.storage("values", bytes)?,
+            },
+            is_uniform,
             gradient: context.storage("gradient", plan.gradient_bytes(bank))?,
             sums: match accumulation.is_fixed() {
                 true => Some(context.storage("sums", plan.sum_bytes(bank, accumulation))?),

@@ -1,6 +1,6 @@
 //! The buffers that each kernel binds.
 
-use super::shaders::{Dialect, Kernel};
+use super::shaders::{Dialect, Kernel, Reads, Records};
 
 /// A buffer that shaders name; the number is its binding in group 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,7 +58,13 @@ pub enum Access {
 impl Kernel {
     /// Its bindings in a dialect, by number.
     pub fn bindings(self, dialect: Dialect) -> Vec<(Binding, Access)> {
+        let reads = self.reads(dialect);
         let with_second = |&(binding, access): &(Binding, Access)| {
+            let access = match binding {
+                Binding::Values if reads.uniform_values => Access::Uniform,
+                Binding::Records if reads.records == Records::Uniform => Access::Uniform,
+                _ => access,
+            };
             let second = match binding {
                 Binding::Values => Some(Binding::Values1),
                 Binding::Gradient => Some(Binding::Gradient1),
@@ -77,18 +83,25 @@ impl Kernel {
         };
         let buffers = self.bindings_of_one().iter().filter(is_bound).flat_map(with_second);
         let searched = searches.then_some((Binding::Hierarchy, Access::Search));
-        let few = self
-            .reads_few_records(dialect)
-            .then_some((Binding::FewRecords, Access::Uniform));
+        let few = (reads.records == Records::FewUniform).then_some((Binding::FewRecords, Access::Uniform));
         let mut all: Vec<_> = buffers.chain(searched).chain(few).collect();
         all.sort_by_key(|(binding, _)| *binding as u32);
         all
     }
 
-    /// Whether it reads the records that a scene has few of from a uniform buffer.
-    pub(super) fn reads_few_records(self, dialect: Dialect) -> bool {
-        let mut bindings = self.bindings_of_one().iter();
-        dialect.uniform_records && self.follows_paths() && bindings.any(|(binding, _)| *binding == Binding::Records)
+    /// What it reads from uniform buffers.
+    pub(super) fn reads(self, dialect: Dialect) -> Reads {
+        let binds = |wanted| self.bindings_of_one().iter().any(|(binding, _)| *binding == wanted);
+        if !self.follows_paths() {
+            return Reads::default();
+        }
+        Reads {
+            records: match binds(Binding::Records) {
+                true => dialect.reads.records,
+                false => Records::Storage,
+            },
+            uniform_values: dialect.reads.uniform_values && dialect.banks == 1 && binds(Binding::Values),
+        }
     }
 
     /// Whether it searches the adapter's hierarchy.

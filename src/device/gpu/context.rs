@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::adapters::{AdapterSummary, WIDE_ATOMICS};
+use super::adapters::{AdapterKind, AdapterSummary, WIDE_ATOMICS};
 use super::hierarchy::Hierarchy;
-use super::records::{Elements, Launch};
+use super::records::{Elements, Launch, UNIFORM_VECTORS};
 use super::shaders::{Access, Binding, Kernel};
 use super::stopwatch::Stopwatch;
 use crate::device::gauge::Gauge;
@@ -14,6 +14,9 @@ use crate::device::{DeviceError, Result};
 
 /// Bytes that go up or down at once, so that staging never doubles a large array.
 const STAGING_BYTES: u64 = 64 << 20;
+
+/// Bytes of a uniform buffer that holds what a scene has few of.
+pub(super) const UNIFORM_BYTES: u64 = 16 * UNIFORM_VECTORS as u64;
 
 /// The longest that a wait for the device blocks at a time: between, wgpu calls back for work that is done, and the gauge counts.
 const LOOK_UP: Duration = Duration::from_millis(100);
@@ -159,6 +162,24 @@ impl Context {
     pub(super) fn uniform(&self, label: &str, bytes: u64) -> Result<wgpu::Buffer> {
         use wgpu::BufferUsages as U;
         self.buffer(label, bytes, U::UNIFORM | U::COPY_DST)
+    }
+
+    /// A buffer of [`UNIFORM_BYTES`] that some kernels write and others read as a uniform one.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(super) fn storage_and_uniform(&self, label: &str) -> Result<wgpu::Buffer> {
+        use wgpu::BufferUsages as U;
+        let usage = U::UNIFORM | U::STORAGE | U::COPY_SRC | U::COPY_DST;
+        self.buffer(label, UNIFORM_BYTES, usage)
+    }
+
+    /// Whether kernels should read so many bytes from a uniform buffer of [`UNIFORM_BYTES`]: Mesa's software driver does so
+    /// without a loop over the lanes, and compiles that in a fraction of the time.
+    pub(super) fn prefers_uniform(&self, bytes: u64) -> bool {
+        self.summary.kind == AdapterKind::Software
+            && bytes <= UNIFORM_BYTES
+            && self.device.limits().max_uniform_buffer_binding_size >= UNIFORM_BYTES
     }
 
     /// A buffer with the corners or boxes that a hierarchy is built of.

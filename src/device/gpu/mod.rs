@@ -53,7 +53,7 @@ use particles::tracer_record;
 use paths::{PathArrays, PathPasses};
 use pipelines::Pipelines;
 use plan::{Plan, Room, shapes};
-use shaders::{Accumulation, Dialect, Kernel};
+use shaders::{Accumulation, Dialect, Kernel, Reads, Records};
 use splats::{SplatArrays, SplatPasses};
 use stopwatch::Stopwatch;
 use waves::Waves;
@@ -76,8 +76,8 @@ pub struct Options {
     pub ray_queries: bool,
     /// Follow paths among surfaces that stand still in waves, in kernels that take turns.
     pub waves: bool,
-    /// Let a software adapter read the records that a scene has few of from a uniform buffer.
-    pub uniform_records: bool,
+    /// Let a software adapter read what a scene has few of from uniform buffers: records, and values of parameters.
+    pub uniform_buffers: bool,
     /// How passes are cut into dispatches; by fixed tables if None.
     pub dispatch_size: Option<DispatchSize>,
     /// Entries of the largest buffer of parameters; as many as the adapter gives if None.
@@ -94,7 +94,7 @@ impl Default for Options {
             subgroups: true,
             ray_queries: false,
             waves: true,
-            uniform_records: true,
+            uniform_buffers: true,
             dispatch_size: None,
             bank: None,
         }
@@ -186,7 +186,7 @@ impl Gpu {
             banks: 1,
             views: false,
             ray_queries: false,
-            uniform_records: false,
+            reads: Reads::default(),
         })?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
         let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
@@ -252,6 +252,19 @@ impl Gpu {
     fn room_of(&self, kernel: Kernel, accumulation: Accumulation) -> Room {
         let room = Room::new(&self.context.summary, kernel.other_buffers(), accumulation);
         room.at_most(self.options.bank)
+    }
+
+    /// Has kernels compiled for the number and the kinds of the buffers.
+    fn follow_buffers(&mut self) {
+        let banks = &self.arrays.banks;
+        self.pipelines.set_banks(banks.len());
+        self.pipelines.set_reads(Reads {
+            records: match &self.passes {
+                Passes::Paths(passes) => passes.arrays.records.source,
+                Passes::Field(_) | Passes::Splats(_) | Passes::Light(_) => Records::Storage,
+            },
+            uniform_values: self.options.uniform_buffers && banks[0].is_uniform,
+        });
     }
 
     fn names(&self) -> Vec<String> {
@@ -347,7 +360,6 @@ impl Device for Gpu {
         plan.check_fits(&names, &shapes, &self.context.summary, accumulation)?;
         self.pipelines.follow(&resident);
         self.pipelines.set_accumulation(accumulation);
-        self.pipelines.set_banks(plan.banks.len());
         let searches = matches!(&resident.transport, Transport::Paths(paths) if has_hierarchy(paths));
         self.pipelines.set_ray_queries(self.options.ray_queries && searches);
         let views = views_of(&resident.transport);
@@ -365,9 +377,8 @@ impl Device for Gpu {
                     plan,
                     &shapes,
                     self.pipelines.dialect.ray_queries,
-                    self.options.uniform_records,
+                    self.options.uniform_buffers,
                 )?;
-                self.pipelines.set_uniform_records(arrays.few_records.is_some());
                 let waves = self
                     .follows_in_waves(&scene)
                     .then(|| Waves::new(&self.context))
@@ -389,6 +400,7 @@ impl Device for Gpu {
                 Passes::Splats(SplatPasses { scene, arrays })
             }
         };
+        self.follow_buffers();
         for (parameter, place) in params.parameters.iter_mut().zip(&self.arrays.plan.places) {
             let values = std::mem::take(&mut parameter.values);
             let bank = &self.arrays.banks[place.bank];

@@ -38,7 +38,9 @@ impl Gpu {
         let sensors = bytemuck::cast_slice(&self.sensors);
         self.context.upload(&self.arrays.sensors, 0, sensors);
         let motions = Motions::new(scene, self.sensors.len(), &values);
-        arrays.replace(&self.context, scene, &self.arrays.plan, &shapes(&self.params), &motions)
+        arrays.replace(&self.context, scene, &self.arrays.plan, &shapes(&self.params), &motions)?;
+        self.follow_buffers();
+        Ok(())
     }
 }
 

@@ -506,12 +506,8 @@ impl Gpu {
             arrays, waves, tracer, ..
         }) = &self.passes
         {
-            buffers.extend([
-                (Binding::Settings, &arrays.record),
-                (Binding::Records, &arrays.records),
-                (Binding::Bounds, &arrays.bounds),
-            ]);
-            buffers.extend(arrays.few_records.iter().map(|few| (Binding::FewRecords, few)));
+            buffers.extend([(Binding::Settings, &arrays.record), (Binding::Bounds, &arrays.bounds)]);
+            buffers.extend(arrays.records.buffers());
             buffers.extend(waves.iter().flat_map(Waves::buffers));
             buffers.extend(tracer.iter().map(|record| (Binding::Tracer, record)));
         }

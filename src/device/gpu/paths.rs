@@ -3,14 +3,14 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::Gpu;
-use super::adapters::{AdapterKind, AdapterSummary};
+use super::adapters::AdapterSummary;
 use super::contents::has_shapes_in_tree;
-use super::context::Context;
+use super::context::{Context, UNIFORM_BYTES};
 use super::hierarchy::Hierarchy;
 use super::motion::Motions;
 use super::plan::{Plan, mebibytes};
-use super::records::{ELEMENT_GROUP, Elements, FEW_RECORDS, Slot};
-use super::shaders::{Binding, Kernel};
+use super::records::{ELEMENT_GROUP, Elements, Slot};
+use super::shaders::{Binding, Kernel, Records};
 use super::waves::Waves;
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
@@ -80,9 +80,9 @@ impl PathPasses {
 #[derive(Debug)]
 pub(super) struct PathArrays {
     pub record: wgpu::Buffer,
-    pub records: wgpu::Buffer,
-    /// The records that the scene has few of, where shaders read those from a uniform buffer.
-    pub few_records: Option<wgpu::Buffer>,
+    pub records: RecordArrays,
+    /// Whether a software adapter may read records from uniform buffers.
+    uniform_buffers: bool,
     pub places: Places,
     /// Majorants of all media, the sampling tables of lights, then the coats of plastics.
     pub bounds: wgpu::Buffer,
@@ -92,10 +92,70 @@ pub(super) struct PathArrays {
     pub hierarchy: Option<Hierarchy>,
 }
 
+/// The buffers of a scene's records.
+#[derive(Debug)]
+pub(super) struct RecordArrays {
+    pub all: wgpu::Buffer,
+    /// A copy of those that the scene has few of, if `source` is [`Records::FewUniform`].
+    pub few: Option<wgpu::Buffer>,
+    /// Where shaders read them from.
+    pub source: Records,
+}
+
+impl RecordArrays {
+    /// Buffers that hold these records. With `uniform_buffers` a software adapter reads from a uniform buffer what one holds: all
+    /// of them, or those that the scene has few of.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    fn new(context: &Context, packed: &Packed, places: &Places, uniform_buffers: bool) -> Result<Self> {
+        let is_served = |bytes: usize| uniform_buffers && context.prefers_uniform(bytes as u64);
+        let source = if is_served(packed.0.len()) {
+            Records::Uniform
+        } else if is_served(few(packed, places).len()) {
+            Records::FewUniform
+        } else {
+            Records::Storage
+        };
+        let arrays = Self {
+            all: match source {
+                Records::Uniform => context.storage_and_uniform("records")?,
+                Records::FewUniform | Records::Storage => context.storage("records", packed.0.len() as u64)?,
+            },
+            few: match source {
+                Records::FewUniform => Some(context.uniform("few records", UNIFORM_BYTES)?),
+                Records::Uniform | Records::Storage => None,
+            },
+            source,
+        };
+        arrays.upload(context, packed, places);
+        Ok(arrays)
+    }
+
+    /// Uploads records, for which there is room.
+    fn upload(&self, context: &Context, packed: &Packed, places: &Places) {
+        context.upload(&self.all, 0, &packed.0);
+        if let Some(buffer) = &self.few {
+            context.upload(buffer, 0, few(packed, places));
+        }
+    }
+
+    /// Whether there is room for these records.
+    fn holds(&self, packed: &Packed) -> bool {
+        packed.0.len() as u64 <= self.all.size()
+    }
+
+    /// The buffers by the names that shaders bind them by.
+    pub(super) fn buffers(&self) -> impl Iterator<Item = (Binding, &wgpu::Buffer)> {
+        let few = self.few.as_ref().map(|few| (Binding::FewRecords, few));
+        [(Binding::Records, &self.all)].into_iter().chain(few)
+    }
+}
+
 impl PathArrays {
     /// Uploads the records of a scene whose parameters have these shapes, each tuned or not, and lie where the plan
     /// says; `common` is what passes of every kind read. With `ray_queries` the adapter builds a hierarchy of its own; with
-    /// `uniform_records` a software adapter reads the records that the scene has few of from a uniform buffer, if one holds them.
+    /// `uniform_buffers` a software adapter reads records from uniform buffers.
     ///
     /// # Errors
     /// The adapter cannot hold them.
@@ -106,35 +166,20 @@ impl PathArrays {
         plan: &Plan,
         shapes: &[(Shape, bool)],
         ray_queries: bool,
-        uniform_records: bool,
+        uniform_buffers: bool,
     ) -> Result<Self> {
         let record = context.uniform("settings", size_of::<PathSettings>() as u64)?;
         check_fits(&record_parts(scene), &context.summary)?;
         check_fits(&bound_parts(scene, common), &context.summary)?;
         context.upload(&record, 0, bytemuck::bytes_of(&scene.settings));
         let (packed, places) = pack(scene, plan, shapes, &Motions::default());
-        let records = context.storage("records", packed.0.len() as u64)?;
-        context.upload(&records, 0, &packed.0);
-        // Mesa's software driver reads a uniform buffer without a loop over the lanes, and compiles that in a fraction of the
-        // time.
-        let bytes = 16 * u64::from(FEW_RECORDS);
-        let is_served = context.summary.kind == AdapterKind::Software
-            && places.nodes <= FEW_RECORDS
-            && context.device.limits().max_uniform_buffer_binding_size >= bytes;
-        let few_records = match uniform_records && is_served {
-            true => Some(context.uniform("few records", bytes)?),
-            false => None,
-        };
-        if let Some(buffer) = &few_records {
-            context.upload(buffer, 0, few(&packed, &places));
-        }
         let environment_at = scene.majorants();
         let coats_at = environment_at + scene.sampling_tables_len(common);
         let floats = coats_at + COAT_FLOATS * scene.bsdfs.coats();
         Ok(Self {
             record,
-            records,
-            few_records,
+            records: RecordArrays::new(context, &packed, &places, uniform_buffers)?,
+            uniform_buffers,
             places,
             bounds: context.storage("bounds", 4 * floats as u64)?,
             environment_at: environment_at as u32,
@@ -156,14 +201,12 @@ impl PathArrays {
         motions: &Motions,
     ) -> Result<()> {
         let (packed, places) = pack(scene, plan, shapes, motions);
-        if packed.0.len() as u64 > self.records.size() {
-            self.records = context.storage("records", packed.0.len() as u64)?;
-        }
-        if let Some(buffer) = &self.few_records {
-            context.upload(buffer, 0, few(&packed, &places));
+        if self.records.holds(&packed) {
+            self.records.upload(context, &packed, &places);
+        } else {
+            self.records = RecordArrays::new(context, &packed, &places, self.uniform_buffers)?;
         }
         self.places = places;
-        context.upload(&self.records, 0, &packed.0);
         context.upload(&self.record, 0, bytemuck::bytes_of(&scene.settings));
         if self.hierarchy.is_some() {
             self.hierarchy = Some(Hierarchy::new(context, scene)?);
@@ -173,8 +216,12 @@ impl PathArrays {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> u64 {
-        let all = [&self.record, &self.records, &self.bounds];
-        all.into_iter().chain(&self.few_records).map(wgpu::Buffer::size).sum()
+        let records = self.records.buffers().map(|(_, buffer)| buffer);
+        [&self.record, &self.bounds]
+            .into_iter()
+            .chain(records)
+            .map(wgpu::Buffer::size)
+            .sum()
     }
 }
 
@@ -421,6 +468,7 @@ impl Gpu {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::gpu::adapters::AdapterKind;
 
     #[test]
     fn a_refusal_names_the_largest_part_and_the_limit() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::contents::Contents;
 use super::context::{Context, Pipeline, bind_group_layout};
-use super::shaders::{Accumulation, Dialect, FOLDER_VARIABLE, Kernel, Library};
+use super::shaders::{Accumulation, Dialect, FOLDER_VARIABLE, Kernel, Library, Reads};
 use crate::device::{DeviceError, Result};
 use crate::resident::{Resident, Transport};
 
@@ -21,7 +21,8 @@ pub(super) struct Pipelines {
     contents: Contents,
     /// Whether light is bent inside of a cube, rather than by a slab.
     cube: bool,
-    compiled: HashMap<Kernel, Pipeline>,
+    /// By kernel and by what it reads from uniform buffers: stages of a run may differ in that.
+    compiled: HashMap<(Kernel, Reads), Pipeline>,
 }
 
 impl Pipelines {
@@ -53,7 +54,7 @@ impl Pipelines {
         (self.degree, self.contents) = (degree, contents);
         let cube = matches!(&resident.transport, Transport::Light(light) if light.has_cube());
         let other_optic = std::mem::replace(&mut self.cube, cube) != cube;
-        self.compiled.retain(|kernel, _| match kernel {
+        self.compiled.retain(|(kernel, _), _| match kernel {
             Kernel::Render | Kernel::Backpropagate => !other_degree,
             kernel if kernel.traces_light() => !other_optic,
             kernel => !(kernel.follows_paths() && other_contents),
@@ -82,7 +83,7 @@ impl Pipelines {
     pub(super) fn set_accumulation(&mut self, accumulation: Accumulation) {
         if accumulation != self.dialect.accumulation {
             self.dialect.accumulation = accumulation;
-            self.compiled.retain(|kernel, _| !kernel.sums());
+            self.compiled.retain(|(kernel, _), _| !kernel.sums());
         }
     }
 
@@ -90,23 +91,20 @@ impl Pipelines {
     pub(super) fn set_ray_queries(&mut self, ray_queries: bool) {
         if ray_queries != self.dialect.ray_queries {
             self.dialect.ray_queries = ray_queries;
-            self.compiled.retain(|kernel, _| !kernel.follows_paths());
+            self.compiled.retain(|(kernel, _), _| !kernel.follows_paths());
         }
     }
 
-    /// Sets whether records are read from a uniform buffer; if that changes, kernels that follow paths will be compiled anew.
-    pub(super) fn set_uniform_records(&mut self, uniform_records: bool) {
-        if uniform_records != self.dialect.uniform_records {
-            self.dialect.uniform_records = uniform_records;
-            self.compiled.retain(|kernel, _| !kernel.follows_paths());
-        }
+    /// Sets what kernels that follow paths read from uniform buffers.
+    pub(super) fn set_reads(&mut self, reads: Reads) {
+        self.dialect.reads = reads;
     }
 
     /// Sets whether cameras are refined; if that changes, the replay of a field will be compiled anew.
     pub(super) fn set_views(&mut self, views: bool) {
         if views != self.dialect.views {
             self.dialect.views = views;
-            self.compiled.remove(&Kernel::Backpropagate);
+            self.compiled.remove(&(Kernel::Backpropagate, Reads::default()));
         }
     }
 
@@ -115,16 +113,21 @@ impl Pipelines {
     /// # Errors
     /// The shader is wrong or the driver refuses it.
     pub(super) fn prepare(&mut self, context: &Context, kernel: Kernel) -> Result<()> {
-        if !self.compiled.contains_key(&kernel) {
+        let key = self.key(kernel);
+        if !self.compiled.contains_key(&key) {
             let pipeline = self.compile(context, kernel)?;
-            self.compiled.insert(kernel, pipeline);
+            self.compiled.insert(key, pipeline);
         }
         Ok(())
     }
 
     /// A kernel that has been prepared.
     pub(super) fn get(&self, kernel: Kernel) -> &Pipeline {
-        &self.compiled[&kernel]
+        &self.compiled[&self.key(kernel)]
+    }
+
+    fn key(&self, kernel: Kernel) -> (Kernel, Reads) {
+        (kernel, kernel.reads(self.dialect))
     }
 
     fn compile(&self, context: &Context, kernel: Kernel) -> Result<Pipeline> {

@@ -10,8 +10,8 @@ use crate::resident::layout::{NONE, Rows};
 /// Invocations of a workgroup that work on rays.
 pub const RAY_GROUP: u32 = 64;
 
-/// The most records, in units of 16 bytes, that are read from a uniform buffer: 64 KiB, which WebGPU promises.
-pub const FEW_RECORDS: u32 = 1 << 12;
+/// Vectors of 16 bytes that a uniform buffer holds: 64 KiB, which WebGPU promises.
+pub const UNIFORM_VECTORS: u32 = 1 << 12;
 
 /// Invocations of a workgroup that work on elements of arrays.
 pub const ELEMENT_GROUP: u32 = 256;

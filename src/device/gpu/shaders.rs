@@ -217,6 +217,26 @@ impl Accumulation {
     }
 }
 
+/// Where kernels that follow paths read a scene's records from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Records {
+    /// All from a storage buffer.
+    #[default]
+    Storage,
+    /// Those that the scene has few of from a uniform buffer.
+    FewUniform,
+    /// All from a uniform buffer.
+    Uniform,
+}
+
+/// What kernels that follow paths read from uniform buffers, which hold [`super::records::UNIFORM_VECTORS`] each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Reads {
+    pub records: Records,
+    /// The values of parameters, if they are in one buffer.
+    pub uniform_values: bool,
+}
+
 /// What kernels are composed for, beside a scene's kinds of BSDFs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dialect {
@@ -229,13 +249,13 @@ pub struct Dialect {
     pub views: bool,
     /// Whether ray queries find intersections, by the adapter's own hierarchy.
     pub ray_queries: bool,
-    /// Whether the records that a scene has few of are read from a uniform buffer.
-    pub uniform_records: bool,
+    /// What comes from uniform buffers.
+    pub reads: Reads,
 }
 
 impl Dialect {
-    /// Sums of this kind, without subgroups, one buffer of parameters, fixed cameras, our own hierarchy, and all records in one
-    /// buffer.
+    /// Sums of this kind, without subgroups, one buffer of parameters, fixed cameras, our own hierarchy, and storage
+    /// buffers.
     pub fn plain(accumulation: Accumulation) -> Self {
         Self {
             accumulation,
@@ -243,7 +263,7 @@ impl Dialect {
             banks: 1,
             views: false,
             ray_queries: false,
-            uniform_records: false,
+            reads: Reads::default(),
         }
     }
 
@@ -255,17 +275,23 @@ impl Dialect {
             Accumulation::FixedPoint64,
         ];
         let others = (0..32).map(|bits| [0, 1, 2, 3, 4].map(|bit| bits >> bit & 1 == 1));
+        let sources = [Records::Storage, Records::FewUniform, Records::Uniform];
         accumulations.into_iter().flat_map(move |accumulation| {
-            others.clone().map(
-                move |[subgroups, two_banks, views, ray_queries, uniform_records]| Self {
-                    accumulation,
-                    subgroups,
-                    banks: if two_banks { 2 } else { 1 },
-                    views,
-                    ray_queries,
-                    uniform_records,
-                },
-            )
+            others
+                .clone()
+                .flat_map(move |[subgroups, two_banks, views, ray_queries, uniform_values]| {
+                    sources.into_iter().map(move |records| Self {
+                        accumulation,
+                        subgroups,
+                        banks: if two_banks { 2 } else { 1 },
+                        views,
+                        ray_queries,
+                        reads: Reads {
+                            records,
+                            uniform_values,
+                        },
+                    })
+                })
         })
     }
 }
@@ -383,8 +409,14 @@ impl Kernel {
         if self.searches(dialect) {
             defines.push("RAY_QUERIES");
         }
-        if self.reads_few_records(dialect) {
-            defines.push("UNIFORM_RECORDS");
+        let reads = self.reads(dialect);
+        match reads.records {
+            Records::Storage => {}
+            Records::FewUniform => defines.push("UNIFORM_FEW_RECORDS"),
+            Records::Uniform => defines.push("UNIFORM_RECORDS"),
+        }
+        if reads.uniform_values {
+            defines.push("UNIFORM_VALUES");
         }
         defines
     }

@@ -135,7 +135,6 @@ impl Gpu {
             self.pipelines.dialect.accumulation,
         )?;
         self.arrays.banks = self.resampled(&plan, &old, &new, sizes, keep_moments)?;
-        self.pipelines.set_banks(plan.banks.len());
         for (parameter, (shape, _)) in self.params.parameters.iter_mut().zip(&new) {
             parameter.shape = *shape;
         }
@@ -155,10 +154,11 @@ impl Gpu {
                     &self.arrays.plan,
                     &new,
                     self.pipelines.dialect.ray_queries,
-                    self.options.uniform_records,
+                    self.options.uniform_buffers,
                 )?;
             }
         }
+        self.follow_buffers();
         self.context
             .upload(&self.arrays.scene, 0, bytemuck::bytes_of(&self.scene));
         let sensors = self.sensors.len().max(1);
@@ -199,7 +199,7 @@ impl Gpu {
             let bank = Bank::new(&self.context, &plan, bank, accumulation, self.optimizer)?;
             self.arrays.banks.push(bank);
         }
-        self.pipelines.set_banks(plan.banks.len());
+        self.follow_buffers();
         self.arrays.plan = plan;
         for of in kept {
             self.params.parameters[of.parameter].shape = of.shape;
