@@ -370,6 +370,7 @@ pub trait Device {
     fn rebuild(&mut self) -> Result<()>;
 
     /// Changes the resolution of grids, textures and environment maps, linearly along each axis; moments are resampled or zeroed.
+    /// Gradients are zero when it is called, as after a step.
     fn resample(&mut self, sizes: &[(usize, [usize; 3])], keep_moments: bool) -> Result<()>;
 
     /// Gives parameters another number of entries: their values and moments are replaced, their gradients become zero.

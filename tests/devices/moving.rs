@@ -6,6 +6,7 @@ mod small;
 
 use prbopt::device::cpu::Cpu;
 use prbopt::device::gpu::Options;
+use prbopt::device::gpu::records::{DisplacedRecord, UNIFORM_VECTORS};
 use prbopt::device::{ArrayKind, Batch, Device};
 use prbopt::gradcheck;
 use prbopt::transport::rays::pixel::PixelTable;
@@ -14,7 +15,7 @@ use serde_json::{Map, Value};
 use super::gpu;
 use super::iterations::{ADAM, iterate};
 use super::scenes::noise;
-use super::worlds::{Outcome, compare, gradients, image};
+use super::worlds::{Outcome, compare, gradients, image, storage_buffers};
 use small::moving::moving_worlds;
 use small::worlds::SmallWorld;
 
@@ -74,6 +75,40 @@ fn run(device: &mut dyn Device, small: &SmallWorld) -> Outcome {
     }
     image(device, &batch, "image after ten iterations", &mut outcome);
     outcome
+}
+
+/// Records that fit into a uniform buffer until those of motions come to them, and the same in storage buffers.
+#[test]
+fn devices_agree_on_records_that_outgrow_a_uniform_buffer() {
+    const POINTS: usize = 15;
+    let small = SmallWorld {
+        name: "a sheet of many points",
+        objects: format!(
+            r#""sheet": {{"type": "grid", "resolution": [{POINTS}, {POINTS}], "displacement": {{"type": "bitmap",
+                "data": {{"resolution": [3, 3], "value": 0.2}}}},
+                "to_world": [{{"rotate": {{"axis": [1, 0.2, 0], "angle": -40}}}}]}},
+            "lamp": {{"type": "point", "position": [1, 2, 3], "intensity": 8}}"#
+        ),
+        optimize: r#", "optimize": {"references": {"type": "constant", "value": 0.5}, "parameters": {"sheet.displacement": {}}}"#.into(),
+        ..SmallWorld::default()
+    };
+    let setup = small.setup("free_flight", &gradcheck::Options::default());
+    let paths = setup.resident.transport.paths();
+    let bytes =
+        size_of_val(&paths.bvh.nodes[..]) + size_of_val(&paths.bvh.blocks[..]) + size_of_val(&paths.corners[..]);
+    let (held, motions) = (
+        16 * UNIFORM_VECTORS as usize,
+        POINTS * POINTS * size_of::<DisplacedRecord>(),
+    );
+    assert!(
+        bytes + 4096 < held && bytes + motions > held,
+        "{bytes} and {motions} bytes"
+    );
+    let cpu = run(&mut Cpu::new(), &small);
+    for options in [Options::default(), storage_buffers()] {
+        let Some(mut gpu) = gpu(options) else { return };
+        compare(&cpu, &run(&mut gpu, &small)).unwrap_or_else(|e| panic!("{options:?}: {e}"));
+    }
 }
 
 /// These worlds of the table as one; where several have an object or a parameter of the same name, the first counts.

@@ -11,7 +11,7 @@ use prbopt::scene;
 
 use super::gpu;
 use super::looked_at::{outcome, outcome_by};
-use super::worlds::{SPP, compare};
+use super::worlds::{SPP, compare, storage_buffers};
 
 /// Painted sheets and a ball, few enough to be tested in turn, under a panel with a sheet in its way, before this background.
 /// Roulette begins behind `rr_depth` edges.
@@ -43,8 +43,12 @@ const SHELL: &str = r#""shell": {"type": "sphere", "radius": 6, "flip_normals": 
 /// may meet that, too; and paths of one edge see lights alone.
 #[test]
 fn waves_are_the_paths_of_the_cpu() {
-    let Some(mut gpu) = gpu(Options::default()) else { return };
-    for (max_depth, background) in [(4, ""), (3, SKY), (1, SKY)] {
+    for (max_depth, background, options) in [
+        (4, "", storage_buffers()),
+        (3, SKY, Options::default()),
+        (1, SKY, Options::default()),
+    ] {
+        let Some(mut gpu) = gpu(options) else { return };
         let text = text(max_depth, 3, background);
         let (cpu, gpu) = (outcome(&mut Cpu::new(), &text), outcome(&mut gpu, &text));
         compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{max_depth} edges, {background}: {e}"));

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use glam::{Affine2, Affine3A, Quat, Vec2, Vec3};
 use prbopt::device::cpu::Cpu;
+use prbopt::device::gpu::records::UNIFORM_VECTORS;
 use prbopt::device::gpu::{DispatchSize, Options};
 use prbopt::device::{ArrayKind, Batch, Device, Step};
 use prbopt::kernels::loss::Loss;
@@ -568,6 +569,7 @@ pub(super) fn run(device: &mut dyn Device, case: &Case) -> Outcome {
     device.step(&step).expect("finite gradients");
     device.rebuild().expect("rebuilds");
     image(device, &batch, "image after a step", &mut outcome);
+    // Values still fit into a uniform buffer, so that no kernel is compiled again.
     device.resample(&[(0, [16, 15, 14])], true).expect("resamples");
     image(device, &batch, "image after resampling", &mut outcome);
     outcome
@@ -634,14 +636,45 @@ fn devices_follow_the_same_paths() {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
-/// Records in storage buffers, as all adapters but software ones read them: of surfaces, their BSDFs and textures, lights and media.
+/// Values that outgrow a uniform buffer, and fit into one again.
 #[test]
-fn records_in_storage_are_those_of_the_cpu() {
-    let options = Options {
+fn values_that_grow_and_shrink_are_those_of_the_cpu() {
+    let Some(mut gpu) = gpu(Options::default()) else { return };
+    let case = case("rgb extinction", world(coloured()), sky(), Gradient::FreeFlight);
+    let look_at_all = |device: &mut dyn Device| {
+        let batch = load(device, &case);
+        let mut outcome = Outcome::new();
+        for (name, size, fits) in [
+            ("few", [8, 9, 10], true),
+            ("many", [20, 18, 16], false),
+            ("few again", [8, 9, 10], true),
+        ] {
+            device.resample(&[(0, size)], true).expect("resamples");
+            let values: usize = device.params().parameters.iter().map(|p| p.shape.len()).sum();
+            assert_eq!(values <= 4 * UNIFORM_VECTORS as usize, fits, "{name}: {values}");
+            image(device, &batch, name, &mut outcome);
+            gradients(device, &batch, &mut outcome);
+            device.clear_gradients().expect("clears");
+        }
+        outcome
+    };
+    let (cpu, gpu) = (look_at_all(&mut Cpu::new()), look_at_all(&mut gpu));
+    compare(&cpu, &gpu).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Has a software adapter read records and values from storage buffers, as all others do.
+pub(super) fn storage_buffers() -> Options {
+    Options {
         uniform_buffers: false,
         ..Options::default()
-    };
-    let Some(mut gpu) = gpu(options) else { return };
+    }
+}
+
+/// Surfaces, their BSDFs and textures, lights and media in storage buffers; tests of waves and of what moves
+/// have some, too.
+#[test]
+fn storage_buffers_give_what_the_cpu_gives() {
+    let Some(mut gpu) = gpu(storage_buffers()) else { return };
     let mut world = furnished();
     world.lights = lamps();
     world.media = vec![blended()];

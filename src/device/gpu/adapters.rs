@@ -1,5 +1,6 @@
 //! The adapters that a machine has.
 
+use super::Options;
 use super::context::Context;
 use crate::device::Result;
 
@@ -86,8 +87,8 @@ impl Adapters {
     }
 
     /// Opens an adapter with all features that are used; ray queries only if they are wanted.
-    pub(super) fn open(&self, index: usize, ray_queries: bool) -> Result<Context> {
-        Context::open(&self.adapters[index], self.summaries[index].clone(), ray_queries)
+    pub(super) fn open(&self, index: usize, options: &Options) -> Result<Context> {
+        Context::open(&self.adapters[index], self.summaries[index].clone(), options)
     }
 }
 

@@ -46,7 +46,7 @@ impl Bank {
         let is_uniform = plan.banks.len() == 1 && context.prefers_uniform(bytes);
         Ok(Self {
             values: match is_uniform {
-                true => context.storage_and_uniform("values")?,
+                true => context.uniform_values()?,
                 false => context.storage("values", bytes)?,
             },
             is_uniform,

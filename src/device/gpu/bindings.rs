@@ -1,6 +1,6 @@
 //! The buffers that each kernel binds.
 
-use super::shaders::{Dialect, Kernel, Reads, Records};
+use super::shaders::{Dialect, Kernel, RecordSource, UniformReads};
 
 /// A buffer that shaders name; the number is its binding in group 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ impl Kernel {
         let with_second = |&(binding, access): &(Binding, Access)| {
             let access = match binding {
                 Binding::Values if reads.uniform_values => Access::Uniform,
-                Binding::Records if reads.records == Records::Uniform => Access::Uniform,
+                Binding::Records if reads.records == RecordSource::Uniform => Access::Uniform,
                 _ => access,
             };
             let second = match binding {
@@ -83,22 +83,22 @@ impl Kernel {
         };
         let buffers = self.bindings_of_one().iter().filter(is_bound).flat_map(with_second);
         let searched = searches.then_some((Binding::Hierarchy, Access::Search));
-        let few = (reads.records == Records::FewUniform).then_some((Binding::FewRecords, Access::Uniform));
+        let few = (reads.records == RecordSource::FewUniform).then_some((Binding::FewRecords, Access::Uniform));
         let mut all: Vec<_> = buffers.chain(searched).chain(few).collect();
         all.sort_by_key(|(binding, _)| *binding as u32);
         all
     }
 
     /// What it reads from uniform buffers.
-    pub(super) fn reads(self, dialect: Dialect) -> Reads {
+    pub(super) fn reads(self, dialect: Dialect) -> UniformReads {
         let binds = |wanted| self.bindings_of_one().iter().any(|(binding, _)| *binding == wanted);
         if !self.follows_paths() {
-            return Reads::default();
+            return UniformReads::default();
         }
-        Reads {
+        UniformReads {
             records: match binds(Binding::Records) {
                 true => dialect.reads.records,
-                false => Records::Storage,
+                false => RecordSource::Storage,
             },
             uniform_values: dialect.reads.uniform_values && dialect.banks == 1 && binds(Binding::Values),
         }

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::Options;
 use super::adapters::{AdapterKind, AdapterSummary, WIDE_ATOMICS};
 use super::hierarchy::Hierarchy;
 use super::records::{Elements, Launch, UNIFORM_VECTORS};
@@ -28,6 +29,8 @@ pub(super) struct Context {
     pub queue: wgpu::Queue,
     pub summary: AdapterSummary,
     pub max_groups: u32,
+    /// Whether kernels should read what fits from uniform buffers.
+    uniform_buffers: bool,
     faults: Arc<Mutex<Faults>>,
     /// The uniform buffer with the record of the current piece of work.
     work: wgpu::Buffer,
@@ -67,13 +70,13 @@ impl Context {
     ///
     /// # Errors
     /// The driver refuses.
-    pub(super) fn open(adapter: &wgpu::Adapter, summary: AdapterSummary, ray_queries: bool) -> Result<Self> {
+    pub(super) fn open(adapter: &wgpu::Adapter, summary: AdapterSummary, options: &Options) -> Result<Self> {
         let mut wanted = wgpu::Features::SHADER_FLOAT32_ATOMIC
             | WIDE_ATOMICS
             | wgpu::Features::SUBGROUP
             | wgpu::Features::TIMESTAMP_QUERY;
         let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
-        if ray_queries {
+        if options.ray_queries {
             wanted |= wgpu::Features::EXPERIMENTAL_RAY_QUERY;
             // SAFETY: the one experimental feature is that of ray queries, whose rays and order of calls shaders check.
             experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
@@ -108,8 +111,13 @@ impl Context {
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
+        // Mesa's software driver reads a uniform buffer without a loop over the lanes, which takes less time to compile.
+        let uniform_buffers = options.uniform_buffers
+            && summary.kind == AdapterKind::Software
+            && device.limits().max_uniform_buffer_binding_size >= UNIFORM_BYTES;
         Ok(Self {
             max_groups: device.limits().max_compute_workgroups_per_dimension,
+            uniform_buffers,
             device,
             queue,
             summary,
@@ -164,22 +172,19 @@ impl Context {
         self.buffer(label, bytes, U::UNIFORM | U::COPY_DST)
     }
 
-    /// A buffer of [`UNIFORM_BYTES`] that some kernels write and others read as a uniform one.
+    /// A buffer of [`UNIFORM_BYTES`] with values that some kernels write and others read as a uniform buffer.
     ///
     /// # Errors
     /// There is not enough memory.
-    pub(super) fn storage_and_uniform(&self, label: &str) -> Result<wgpu::Buffer> {
+    pub(super) fn uniform_values(&self) -> Result<wgpu::Buffer> {
         use wgpu::BufferUsages as U;
         let usage = U::UNIFORM | U::STORAGE | U::COPY_SRC | U::COPY_DST;
-        self.buffer(label, UNIFORM_BYTES, usage)
+        self.buffer("values", UNIFORM_BYTES, usage)
     }
 
-    /// Whether kernels should read so many bytes from a uniform buffer of [`UNIFORM_BYTES`]: Mesa's software driver does so
-    /// without a loop over the lanes, and compiles that in a fraction of the time.
+    /// Whether kernels should read so many bytes from a uniform buffer of [`UNIFORM_BYTES`].
     pub(super) fn prefers_uniform(&self, bytes: u64) -> bool {
-        self.summary.kind == AdapterKind::Software
-            && bytes <= UNIFORM_BYTES
-            && self.device.limits().max_uniform_buffer_binding_size >= UNIFORM_BYTES
+        self.uniform_buffers && bytes <= UNIFORM_BYTES
     }
 
     /// A buffer with the corners or boxes that a hierarchy is built of.
@@ -464,7 +469,7 @@ mod tests {
             let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: this machine has no GPU adapter\n");
             return;
         }
-        let context = adapters.open(0, false).expect("an adapter that opens");
+        let context = adapters.open(0, &Options::default()).expect("an adapter that opens");
         let buffer = context.storage("data", 1024).expect("little memory");
         assert_eq!(context.download(&buffer, 0, 1024).expect("readable"), [0; 1024]);
         context.device.destroy();

@@ -53,7 +53,7 @@ use particles::tracer_record;
 use paths::{PathArrays, PathPasses};
 use pipelines::Pipelines;
 use plan::{Plan, Room, shapes};
-use shaders::{Accumulation, Dialect, Kernel, Reads, Records};
+use shaders::{Accumulation, Dialect, Kernel, RecordSource, UniformReads};
 use splats::{SplatArrays, SplatPasses};
 use stopwatch::Stopwatch;
 use waves::Waves;
@@ -168,7 +168,7 @@ impl Gpu {
                 summary.name
             )));
         }
-        let context = adapters.open(index, options.ray_queries)?;
+        let context = adapters.open(index, &options)?;
         let summary = &context.summary;
         let [float, wide] = [
             summary.float_atomics && options.float_atomics,
@@ -186,7 +186,7 @@ impl Gpu {
             banks: 1,
             views: false,
             ray_queries: false,
-            reads: Reads::default(),
+            reads: UniformReads::default(),
         })?;
         let (resident, optimizer) = (Resident::empty(), Optimizer::Sgd { momentum: 0.0 });
         let arrays = Arrays::new(&context, &resident, Plan::default(), accumulation, optimizer)?;
@@ -258,12 +258,12 @@ impl Gpu {
     fn follow_buffers(&mut self) {
         let banks = &self.arrays.banks;
         self.pipelines.set_banks(banks.len());
-        self.pipelines.set_reads(Reads {
+        self.pipelines.set_reads(UniformReads {
             records: match &self.passes {
                 Passes::Paths(passes) => passes.arrays.records.source,
-                Passes::Field(_) | Passes::Splats(_) | Passes::Light(_) => Records::Storage,
+                Passes::Field(_) | Passes::Splats(_) | Passes::Light(_) => RecordSource::Storage,
             },
-            uniform_values: self.options.uniform_buffers && banks[0].is_uniform,
+            uniform_values: banks[0].is_uniform,
         });
     }
 
@@ -377,7 +377,6 @@ impl Device for Gpu {
                     plan,
                     &shapes,
                     self.pipelines.dialect.ray_queries,
-                    self.options.uniform_buffers,
                 )?;
                 let waves = self
                     .follows_in_waves(&scene)

@@ -10,7 +10,7 @@ use super::hierarchy::Hierarchy;
 use super::motion::Motions;
 use super::plan::{Plan, mebibytes};
 use super::records::{ELEMENT_GROUP, Elements, Slot};
-use super::shaders::{Binding, Kernel, Records};
+use super::shaders::{Binding, Kernel, RecordSource};
 use super::waves::Waves;
 use crate::device::{DeviceError, Result};
 use crate::params::Shape;
@@ -81,8 +81,6 @@ impl PathPasses {
 pub(super) struct PathArrays {
     pub record: wgpu::Buffer,
     pub records: RecordArrays,
-    /// Whether a software adapter may read records from uniform buffers.
-    uniform_buffers: bool,
     pub places: Places,
     /// Majorants of all media, the sampling tables of lights, then the coats of plastics.
     pub bounds: wgpu::Buffer,
@@ -96,35 +94,37 @@ pub(super) struct PathArrays {
 #[derive(Debug)]
 pub(super) struct RecordArrays {
     pub all: wgpu::Buffer,
-    /// A copy of those that the scene has few of, if `source` is [`Records::FewUniform`].
+    /// A copy of those that the scene has few of, if `source` is [`RecordSource::FewUniform`].
     pub few: Option<wgpu::Buffer>,
     /// Where shaders read them from.
-    pub source: Records,
+    pub source: RecordSource,
 }
 
 impl RecordArrays {
-    /// Buffers that hold these records. With `uniform_buffers` a software adapter reads from a uniform buffer what one holds: all
-    /// of them, or those that the scene has few of.
+    /// Buffers that hold these records, a uniform one where shaders should read from that: for all of them if it holds them, else
+    /// for those that the scene has few of.
     ///
     /// # Errors
     /// There is not enough memory.
-    fn new(context: &Context, packed: &Packed, places: &Places, uniform_buffers: bool) -> Result<Self> {
-        let is_served = |bytes: usize| uniform_buffers && context.prefers_uniform(bytes as u64);
+    fn new(context: &Context, packed: &Packed, places: &Places) -> Result<Self> {
+        let is_served = |bytes: usize| context.prefers_uniform(bytes as u64);
         let source = if is_served(packed.0.len()) {
-            Records::Uniform
+            RecordSource::Uniform
         } else if is_served(few(packed, places).len()) {
-            Records::FewUniform
+            RecordSource::FewUniform
         } else {
-            Records::Storage
+            RecordSource::Storage
         };
         let arrays = Self {
             all: match source {
-                Records::Uniform => context.storage_and_uniform("records")?,
-                Records::FewUniform | Records::Storage => context.storage("records", packed.0.len() as u64)?,
+                RecordSource::Uniform => context.uniform("records", UNIFORM_BYTES)?,
+                RecordSource::FewUniform | RecordSource::Storage => {
+                    context.storage("records", packed.0.len() as u64)?
+                }
             },
             few: match source {
-                Records::FewUniform => Some(context.uniform("few records", UNIFORM_BYTES)?),
-                Records::Uniform | Records::Storage => None,
+                RecordSource::FewUniform => Some(context.uniform("few records", UNIFORM_BYTES)?),
+                RecordSource::Uniform | RecordSource::Storage => None,
             },
             source,
         };
@@ -154,8 +154,7 @@ impl RecordArrays {
 
 impl PathArrays {
     /// Uploads the records of a scene whose parameters have these shapes, each tuned or not, and lie where the plan
-    /// says; `common` is what passes of every kind read. With `ray_queries` the adapter builds a hierarchy of its own; with
-    /// `uniform_buffers` a software adapter reads records from uniform buffers.
+    /// says; `common` is what passes of every kind read. With `ray_queries` the adapter builds a hierarchy of its own.
     ///
     /// # Errors
     /// The adapter cannot hold them.
@@ -166,7 +165,6 @@ impl PathArrays {
         plan: &Plan,
         shapes: &[(Shape, bool)],
         ray_queries: bool,
-        uniform_buffers: bool,
     ) -> Result<Self> {
         let record = context.uniform("settings", size_of::<PathSettings>() as u64)?;
         check_fits(&record_parts(scene), &context.summary)?;
@@ -178,8 +176,7 @@ impl PathArrays {
         let floats = coats_at + COAT_FLOATS * scene.bsdfs.coats();
         Ok(Self {
             record,
-            records: RecordArrays::new(context, &packed, &places, uniform_buffers)?,
-            uniform_buffers,
+            records: RecordArrays::new(context, &packed, &places)?,
             places,
             bounds: context.storage("bounds", 4 * floats as u64)?,
             environment_at: environment_at as u32,
@@ -204,7 +201,7 @@ impl PathArrays {
         if self.records.holds(&packed) {
             self.records.upload(context, &packed, &places);
         } else {
-            self.records = RecordArrays::new(context, &packed, &places, self.uniform_buffers)?;
+            self.records = RecordArrays::new(context, &packed, &places)?;
         }
         self.places = places;
         context.upload(&self.record, 0, bytemuck::bytes_of(&scene.settings));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::contents::Contents;
 use super::context::{Context, Pipeline, bind_group_layout};
-use super::shaders::{Accumulation, Dialect, FOLDER_VARIABLE, Kernel, Library, Reads};
+use super::shaders::{Accumulation, Dialect, FOLDER_VARIABLE, Kernel, Library, UniformReads};
 use crate::device::{DeviceError, Result};
 use crate::resident::{Resident, Transport};
 
@@ -22,7 +22,7 @@ pub(super) struct Pipelines {
     /// Whether light is bent inside of a cube, rather than by a slab.
     cube: bool,
     /// By kernel and by what it reads from uniform buffers: stages of a run may differ in that.
-    compiled: HashMap<(Kernel, Reads), Pipeline>,
+    compiled: HashMap<(Kernel, UniformReads), Pipeline>,
 }
 
 impl Pipelines {
@@ -95,8 +95,9 @@ impl Pipelines {
         }
     }
 
-    /// Sets what kernels that follow paths read from uniform buffers.
-    pub(super) fn set_reads(&mut self, reads: Reads) {
+    /// Sets what kernels that follow paths read from uniform buffers. Kernels compiled for other reads are kept; a pass prepares its
+    /// own after this.
+    pub(super) fn set_reads(&mut self, reads: UniformReads) {
         self.dialect.reads = reads;
     }
 
@@ -104,7 +105,7 @@ impl Pipelines {
     pub(super) fn set_views(&mut self, views: bool) {
         if views != self.dialect.views {
             self.dialect.views = views;
-            self.compiled.remove(&(Kernel::Backpropagate, Reads::default()));
+            self.compiled.retain(|(kernel, _), _| *kernel != Kernel::Backpropagate);
         }
     }
 
@@ -126,7 +127,7 @@ impl Pipelines {
         &self.compiled[&self.key(kernel)]
     }
 
-    fn key(&self, kernel: Kernel) -> (Kernel, Reads) {
+    fn key(&self, kernel: Kernel) -> (Kernel, UniformReads) {
         (kernel, kernel.reads(self.dialect))
     }
 
@@ -154,7 +155,7 @@ impl Pipelines {
         };
         let module = if self.embedded {
             // SAFETY: the shaders index buffers by places that are clamped to their arrays' sizes, which the host has
-            // uploaded beside arrays of just these sizes; every loop counts towards a bound, goes on along a ray, goes
+            // uploaded beside arrays of at least these sizes; every loop counts towards a bound, goes on along a ray, goes
             // down a tree, or ends by Russian roulette; divisors are sizes, which are never zero where they are divided
             // by. None of this covers the rays of ray queries, whose checks therefore stay.
             unsafe {

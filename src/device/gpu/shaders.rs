@@ -219,7 +219,7 @@ impl Accumulation {
 
 /// Where kernels that follow paths read a scene's records from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Records {
+pub enum RecordSource {
     /// All from a storage buffer.
     #[default]
     Storage,
@@ -231,8 +231,8 @@ pub enum Records {
 
 /// What kernels that follow paths read from uniform buffers, which hold [`super::records::UNIFORM_VECTORS`] each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Reads {
-    pub records: Records,
+pub struct UniformReads {
+    pub records: RecordSource,
     /// The values of parameters, if they are in one buffer.
     pub uniform_values: bool,
 }
@@ -250,7 +250,7 @@ pub struct Dialect {
     /// Whether ray queries find intersections, by the adapter's own hierarchy.
     pub ray_queries: bool,
     /// What comes from uniform buffers.
-    pub reads: Reads,
+    pub reads: UniformReads,
 }
 
 impl Dialect {
@@ -263,7 +263,7 @@ impl Dialect {
             banks: 1,
             views: false,
             ray_queries: false,
-            reads: Reads::default(),
+            reads: UniformReads::default(),
         }
     }
 
@@ -275,7 +275,7 @@ impl Dialect {
             Accumulation::FixedPoint64,
         ];
         let others = (0..32).map(|bits| [0, 1, 2, 3, 4].map(|bit| bits >> bit & 1 == 1));
-        let sources = [Records::Storage, Records::FewUniform, Records::Uniform];
+        let sources = [RecordSource::Storage, RecordSource::FewUniform, RecordSource::Uniform];
         accumulations.into_iter().flat_map(move |accumulation| {
             others
                 .clone()
@@ -286,7 +286,7 @@ impl Dialect {
                         banks: if two_banks { 2 } else { 1 },
                         views,
                         ray_queries,
-                        reads: Reads {
+                        reads: UniformReads {
                             records,
                             uniform_values,
                         },
@@ -411,9 +411,9 @@ impl Kernel {
         }
         let reads = self.reads(dialect);
         match reads.records {
-            Records::Storage => {}
-            Records::FewUniform => defines.push("UNIFORM_FEW_RECORDS"),
-            Records::Uniform => defines.push("UNIFORM_RECORDS"),
+            RecordSource::Storage => {}
+            RecordSource::FewUniform => defines.push("UNIFORM_FEW_RECORDS"),
+            RecordSource::Uniform => defines.push("UNIFORM_RECORDS"),
         }
         if reads.uniform_values {
             defines.push("UNIFORM_VALUES");

@@ -154,7 +154,6 @@ impl Gpu {
                     &self.arrays.plan,
                     &new,
                     self.pipelines.dialect.ray_queries,
-                    self.options.uniform_buffers,
                 )?;
             }
         }
