@@ -22,6 +22,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     if index < launch.last_pixel {
         counts[lane] = replay_pixel(index);
     }
+    report_faults();
     for (var half = RAY_GROUP / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
         if lane < half {

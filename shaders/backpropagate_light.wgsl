@@ -21,6 +21,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     let count = launch.last_sample - launch.first_sample;
     statistics_add(0u, count);
     statistics_add(1u, count);
+    report_faults();
 }
 
 // Traces the path from a point of the light and sends its derivatives.

@@ -27,6 +27,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     for (var i = 0u; i < 3u; i++) {
         statistics_add(i, counts[i]);
     }
+    report_faults();
 }
 
 // Replays a sample of a pixel: rays, contributions, and replays that drifted.

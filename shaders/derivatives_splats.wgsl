@@ -146,4 +146,5 @@ fn main(
             send(entry, sum);
         }
     }
+    report_faults();
 }

@@ -29,4 +29,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     let goes_on = go_on(&path, describe(met, path.origin, path.direction, path.far), &sampler);
     wave_keep(at, WAVE_COUNT, path.count);
     keep_path(at, &path, sampler, select(0u, GOES_ON, goes_on));
+#ifdef FIXED_POINT
+    report_faults();
+#endif
 }

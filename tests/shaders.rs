@@ -130,6 +130,25 @@ fn arrays_of_a_kind_have_one_name() {
     }
 }
 
+/// What an invocation notes while it adds up is recorded at its end.
+#[test]
+fn faults_are_reported() {
+    let mut noting = 0;
+    for kernel in Kernel::ALL {
+        let dialect = Dialect {
+            views: true,
+            ..Dialect::plain(Accumulation::FixedPoint)
+        };
+        let composed = Library::embedded().compose(kernel, dialect, Leaves::ALL);
+        let text = composed.unwrap_or_else(|e| panic!("{e}")).text;
+        if text.contains("faults |=") {
+            noting += 1;
+            assert!(text.contains("    report_faults();"), "{kernel:?}");
+        }
+    }
+    assert_eq!(noting, 5, "the replays of paths, alone and in waves, of fields, of light and of splats");
+}
+
 /// Each kind of BSDF alone, and none.
 #[test]
 fn every_kind_of_leaf_is_sound_alone() {

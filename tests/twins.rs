@@ -36,7 +36,7 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "transport/lookup/background",
-        &["emitter_texel", "emitter_add"],
+        &["emitter_texel"],
         "parameters are slices in Rust",
     ),
     (
@@ -47,7 +47,6 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
             "corner_texel",
             "corner_weight",
             "wrapped_neighbours",
-            "nearest_neighbour",
             "grid_term",
             "grid_term_sh",
             "grid_adjoint_term",
@@ -218,8 +217,9 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
     ),
     (
         "transport/scene/bsdf",
-        &["leaf_adjoint"],
-        "a function for each sort of lobe in Rust; one here, since shader compilers write out each call",
+        &["leaf_adjoint", "straight_eval", "straight_adjoint"],
+        "a function for each sort of lobe in Rust; here one for all that a path may sample, and others for the lobe that shadow \
+         rays need, since shader compilers write out each call",
     ),
     (
         "transport/scene/light",

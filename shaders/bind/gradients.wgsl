@@ -38,11 +38,10 @@ fn gradient_add_1(index: u32, value: f32) {
 @group(0) @binding(7) var<storage, read_write> gradient_1: array<atomic<i64>>;
 #endif
 
-// Records an overflow if `sum`, the value before the contribution was added, had a magnitude of 2^62 units or more.
+// Notes an overflow if `sum`, the value before the contribution was added, had a magnitude of 2^62 units or more: since sums wrap
+// around, 2^62 more then are negative.
 fn gradient_watch(sum: i64) {
-    if sum >= 0x4000000000000000li || sum < -0x4000000000000000li {
-        atomicOr(&statistics[STATISTICS_FAULTS], FAULT_OVERFLOW);
-    }
+    faults |= select(0u, FAULT_OVERFLOW, sum + 0x4000000000000000li < 0li);
 }
 
 fn gradient_add_0(index: u32, scaled: f32) {
@@ -66,9 +65,7 @@ fn gradient_add_1(index: u32, scaled: f32) {
 
 // The same, from the high word of the sum before the contribution.
 fn gradient_watch(high: u32) {
-    if fixed_alarm(high) {
-        atomicOr(&statistics[STATISTICS_FAULTS], FAULT_OVERFLOW);
-    }
+    faults |= select(0u, FAULT_OVERFLOW, fixed_alarm(high));
 }
 
 fn gradient_add_0(index: u32, scaled: f32) {

@@ -9,6 +9,17 @@ const STATISTICS_FAULTS: u32 = 6u;
 const FAULT_OVERFLOW: u32 = 1u;
 const FAULT_NOT_FINITE: u32 = 2u;
 
+// Faults that this invocation has noted. Adding up notes them here and `report_faults` records them, since compilers write out
+// an atomic operation wherever there is a sum.
+var<private> faults: u32;
+
+// Records the faults at the end of a kernel that sums in whole numbers.
+fn report_faults() {
+    if faults != 0u {
+        atomicOr(&statistics[STATISTICS_FAULTS], faults);
+    }
+}
+
 // Adds to a counter.
 fn statistics_add(counter: u32, count: u32) {
     if count == 0u {

@@ -11,12 +11,11 @@ fn gradient_units(spread: i32, magnitude: i32) -> f32 {
     return bitcast<f32>(u32(clamp(resolution - launch.exponent, -126, 126) + 127) << 23u);
 }
 
-// A contribution in integer units. If it is not a number or too large, it counts as zero and the fault is recorded.
+// A contribution in integer units. If it is not a number or too large, it counts as zero and the fault is noted.
 fn gradient_scaled(value: f32, units: f32) -> f32 {
     let scaled = value * units;
-    if is_finite(scaled) && abs(scaled) < FIXED_LARGEST {
-        return scaled;
-    }
-    atomicOr(&statistics[STATISTICS_FAULTS], select(FAULT_NOT_FINITE, FAULT_OVERFLOW, is_finite(value)));
-    return 0.0;
+    // Both conditions are evaluated, which costs less than a branch.
+    let sound = is_finite(scaled) & (abs(scaled) < FIXED_LARGEST);
+    faults |= select(select(FAULT_NOT_FINITE, FAULT_OVERFLOW, is_finite(value)), 0u, sound);
+    return select(0.0, scaled, sound);
 }

@@ -16,8 +16,7 @@ fn view_add(view: u32, number: u32, value: f32) {
     let at = VIEW_SUMS + 2u * (VIEW_NUMBERS * view + number);
     let low = atomicAdd(&statistics[at], words.x);
     let carry = select(0u, 1u, low + words.x < low);
-    // Looks at the sum before the contribution, as for gradients.
-    if fixed_alarm(atomicAdd(&statistics[at + 1u], words.y + carry)) {
-        atomicOr(&statistics[STATISTICS_FAULTS], FAULT_OVERFLOW);
-    }
+    // The sum before the contribution, as for gradients.
+    let high = atomicAdd(&statistics[at + 1u], words.y + carry);
+    faults |= select(0u, FAULT_OVERFLOW, fixed_alarm(high));
 }

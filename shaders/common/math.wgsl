@@ -66,15 +66,11 @@ fn ln_1p(x: f32) -> f32 {
 fn arc_tangent(y: f32, x: f32) -> f32 {
     let low = min(abs(x), abs(y));
     let high = max(abs(x), abs(y));
-    if high == 0.0 {
-        return 0.0;
-    }
-    var ratio = low / high;
-    var angle = 0.0;
-    if ratio > 0.41421356 {
-        ratio = (low - high) / (low + high);
-        angle = 0.25 * PI;
-    }
+    // Where both are zero, so is the angle.
+    let is_steep = low > 0.41421356 * high;
+    let above = select(low, low - high, is_steep);
+    let below = select(high, low + high, is_steep);
+    let ratio = above / select(below, 1.0, below == 0.0);
     let q = ratio * ratio;
     var p = -1.0 / 15.0;
     p = p * q + 1.0 / 13.0;
@@ -83,13 +79,9 @@ fn arc_tangent(y: f32, x: f32) -> f32 {
     p = p * q - 1.0 / 7.0;
     p = p * q + 1.0 / 5.0;
     p = p * q - 1.0 / 3.0;
-    angle += ratio + ratio * q * p;
-    if abs(y) > abs(x) {
-        angle = HALF_PI - angle;
-    }
-    if x < 0.0 {
-        angle = PI - angle;
-    }
+    var angle = select(0.0, 0.25 * PI, is_steep) + (ratio + ratio * q * p);
+    angle = select(angle, HALF_PI - angle, abs(y) > abs(x));
+    angle = select(angle, PI - angle, x < 0.0);
     return select(angle, -angle, y < 0.0);
 }
 

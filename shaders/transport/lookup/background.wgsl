@@ -100,25 +100,29 @@ fn background_eval(d: vec3f) -> vec3f {
 
 #ifdef REPLAY
 
-fn emitter_add(texel: u32, g: vec3f) {
-    gradient_add_color(launch.emitter, 3u * texel, g);
-}
-
-// The adjoint of env_eval.
-fn env_adjoint(at: EnvStencil, g: vec3f) {
-    emitter_add(at.texels.x, g * at.weights.x);
-    emitter_add(at.texels.y, g * at.weights.y);
-    emitter_add(at.texels.z, g * at.weights.z);
-    emitter_add(at.texels.w, g * at.weights.w);
-}
-
-// The adjoint of background_color.
-fn background_color_adjoint(d: vec3f, g: vec3f) {
-    if ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {
-        env_adjoint(env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d))), g);
-    } else if scene.background == BACKGROUND_CONSTANT {
-        emitter_add(0u, g);
+// The adjoint of env_eval, for the first `count` texels; compilers that do not know the number do not unroll the loop.
+fn env_adjoint(at: EnvStencil, count: u32, g: vec3f) {
+    var texels = at.texels;
+    var weights = at.weights;
+    for (var k = 0u; k < count; k++) {
+        gradient_add_color(launch.emitter, 3u * texels.x, g * weights.x);
+        texels = texels.yzwx;
+        weights = weights.yzwx;
     }
+}
+
+// The adjoint of background_color. A constant is a map of one texel.
+fn background_color_adjoint(d: vec3f, g: vec3f) {
+    if scene.background == BACKGROUND_NONE {
+        return;
+    }
+    var at = EnvStencil(vec4u(0u), vec4f(1.0));
+    var count = 1u;
+    if ENVIRONMENT_MAP && scene.background == BACKGROUND_ENVMAP {
+        at = env_stencil(scene.env_size, unit(transform_vector(scene.world_to_env, d)));
+        count = 4u;
+    }
+    env_adjoint(at, count, g);
 }
 
 // The adjoint of background_eval.

@@ -80,38 +80,27 @@ fn corner_weight(near: Neighbours, k: u32) -> f32 {
 }
 
 // grid_neighbours for wrap modes in which a texel's neighbours are not adjacent in the array: the twin of
-// grid_stencil_wrapped.
-fn wrapped_neighbours(size: vec4u, wrap: u32, p: vec3f) -> Neighbours {
-    let x = p * vec3f(size.xyz) - 0.5;
+// grid_stencil_wrapped and of nearest_stencil, whose eight texels are one, at an offset of zero.
+fn wrapped_neighbours(size: vec4u, wrap: u32, p: vec3f, is_nearest: bool) -> Neighbours {
+    let x = p * vec3f(size.xyz) - select(0.5, 0.0, is_nearest);
     let base = floor(x);
+    let next = base + select(1.0, 0.0, is_nearest);
     let row = size.x;
     let slice = size.x * size.y;
-    let low = vec2u(wrap_index(wrap, base.x, size.x), wrap_index(wrap, base.x + 1.0, size.x));
-    let y = vec2u(wrap_index(wrap, base.y, size.y), wrap_index(wrap, base.y + 1.0, size.y)) * row;
-    let z = vec2u(wrap_index(wrap, base.z, size.z), wrap_index(wrap, base.z + 1.0, size.z)) * slice;
-    return Neighbours(low, y, z, x - base);
-}
-
-// The texel that contains a point (nearest-neighbour lookup): the twin of nearest_stencil.
-fn nearest_neighbour(size: vec4u, wrap: u32, p: vec3f) -> Neighbours {
-    let place = floor(p * vec3f(size.xyz));
-    let x = wrap_index(wrap, place.x, size.x);
-    let y = wrap_index(wrap, place.y, size.y);
-    let z = wrap_index(wrap, place.z, size.z);
-    return Neighbours(vec2u(x), vec2u(y * size.x), vec2u(z * size.x * size.y), vec3f(0.0));
+    let low = vec2u(wrap_index(wrap, base.x, size.x), wrap_index(wrap, next.x, size.x));
+    let y = vec2u(wrap_index(wrap, base.y, size.y), wrap_index(wrap, next.y, size.y)) * row;
+    let z = vec2u(wrap_index(wrap, base.z, size.z), wrap_index(wrap, next.z, size.z)) * slice;
+    return Neighbours(low, y, z, select(x - base, vec3f(0.0), is_nearest));
 }
 
 // Maps the integer `x` to a texel along an axis of `size` texels by the wrap mode.
 fn wrap_index(wrap: u32, x: f32, size: u32) -> u32 {
     let n = f32(size);
-    var y = x;
-    if wrap == WRAP_REPEAT {
-        y = x - floor(x / n) * n;
-    } else if wrap == WRAP_MIRROR {
-        y = x - floor(x / (2.0 * n)) * (2.0 * n);
-        y = select(2.0 * n - 1.0 - y, y, y < n);
-    }
-    return index_below(y, size - 1u);
+    let is_mirror = wrap == WRAP_MIRROR;
+    let period = select(n, 2.0 * n, is_mirror);
+    let wrapped = x - floor(x / period) * period;
+    let y = select(wrapped, 2.0 * n - 1.0 - wrapped, is_mirror & (wrapped >= n));
+    return index_below(select(y, x, wrap == WRAP_CLAMP), size - 1u);
 }
 
 // `x` clamped to an index in 0 ... `last`.

@@ -11,10 +11,7 @@ fn volume_stencil(volume: Volume, p: vec3f) -> Neighbours {
         return Neighbours(vec2u(0u), vec2u(0u), vec2u(0u), vec3f(0.0));
     }
     let local = transform_point(volume.world_to_unit, p);
-    if volume.filter_kind == LOOKUP_NEAREST {
-        return nearest_neighbour(volume.size, volume.wrap, local);
-    }
-    return wrapped_neighbours(volume.size, volume.wrap, local);
+    return wrapped_neighbours(volume.size, volume.wrap, local, volume.filter_kind == LOOKUP_NEAREST);
 }
 
 // The number of corners with a weight. It is unknown at compile time, which keeps compilers from unrolling loops over

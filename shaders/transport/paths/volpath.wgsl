@@ -258,7 +258,7 @@ fn scatter_at(path: ptr<function, Path>, vertex: ptr<function, Vertex>, sampler:
             pdf = found.pdf;
             if turn == 1u {
                 pdf = select(sampled.probability, pdf, sampled.lobe == LOBE_SMOOTH);
-                value = bsdf_weight((*vertex).at, sampled, value, pdf);
+                value = bsdf_weight((*vertex).at, sampled, found, pdf);
             } else if pdf <= 0.0 || (mode == PRIMAL && all(vanishes(value))) {
                 continue;
             }

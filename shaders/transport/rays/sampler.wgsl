@@ -71,20 +71,10 @@ fn circle(u: f32) -> vec2f {
     let x2 = x * x;
     let sine = x * (1.0 + x2 * (-1.0 / 6.0 + x2 * (1.0 / 120.0 + x2 * (-1.0 / 5040.0))));
     let cosine = 1.0 + x2 * (-0.5 + x2 * (1.0 / 24.0 + x2 * (-1.0 / 720.0 + x2 * (1.0 / 40320.0))));
-    switch u32(quadrant) & 3u {
-        case 0u: {
-            return vec2f(cosine, sine);
-        }
-        case 1u: {
-            return vec2f(-sine, cosine);
-        }
-        case 2u: {
-            return vec2f(-cosine, -sine);
-        }
-        default: {
-            return vec2f(sine, -cosine);
-        }
-    }
+    // Odd quadrants turn by a right angle, the upper two by two.
+    let turns = u32(quadrant) & 3u;
+    let turned = select(vec2f(cosine, sine), vec2f(-sine, cosine), (turns & 1u) == 1u);
+    return select(turned, -turned, (turns & 2u) == 2u);
 }
 
 // Two unit vectors perpendicular to a unit vector and to each other.

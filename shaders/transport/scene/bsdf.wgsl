@@ -20,10 +20,11 @@
 // from samples of that leaf, also where the weight is zero.
 const EXPLORED: f32 = 0.125;
 
-// A BSDF's value over its smooth lobes, and their pdf.
+// A BSDF's value over its smooth lobes, their pdf, and the reflectance if it is a diffuse leaf alone.
 struct BsdfValue {
     value: vec3f,
     pdf: f32,
+    reflectance: vec3f,
 }
 
 // A sampled direction in the world and in the local frame, the probability of a lobe that is not smooth, the leaf that was
@@ -72,18 +73,24 @@ fn choice_count(chances: Choice, leaves: u32) -> u32 {
 #endif
 }
 
+#ifdef MIXTURES
+
 // A factor of a leaf's weight.
 fn factor_value(factor: Factor, point: SurfacePoint) -> f32 {
     let x = texture_value(factor.factor_texture, point).x;
     return select(x, 1.0 - x, factor.complement == 1u);
 }
 
-// A leaf's weight: the product of its factors.
+#endif
+
+// A leaf's weight: the product of its factors, which only the leaves of mixtures have.
 fn leaf_weight(leaf: Leaf, point: SurfacePoint) -> f32 {
     var weight = 1.0;
+#ifdef MIXTURES
     for (var i = 0u; i < leaf.factors; i++) {
         weight *= factor_value(factor_record(leaf.first_factor + i), point);
     }
+#endif
     return weight;
 }
 
@@ -91,7 +98,11 @@ fn leaf_weight(leaf: Leaf, point: SurfacePoint) -> f32 {
 // among single leaves: its null leaf is chosen with the probability of its weight, else the path ends as if absorbed, since a
 // picture's alpha counts the paths that go straight on.
 fn is_certain(at: Interaction) -> bool {
+#ifndef SEVERAL
+    return true;
+#else
     return at.leaves.y == 1u && (!passes_straight(at) || leaf_record(at.leaves.x).factors == 0u);
+#endif
 }
 
 fn passes_straight(at: Interaction) -> bool {
@@ -143,36 +154,40 @@ fn is_lambertian(leaf: Leaf) -> bool {
 fn leaf_eval(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f) -> BsdfValue {
     let faced = facing(leaf, at);
     let seen = facing_see(faced, leaf, wo);
+    var found = BsdfValue(vec3f(0.0), 0.0, vec3f(0.0));
     if !seen.lit {
-        return BsdfValue(vec3f(0.0), 0.0);
+        return found;
     }
     if is_lambertian(leaf) {
-        let reflectance = texture_value(leaf.first_texture, at.hit.point);
-        return BsdfValue(diffuse_eval(reflectance, seen.wo), diffuse_pdf(seen.wo));
+        found.reflectance = texture_value(leaf.first_texture, at.hit.point);
+        found.value = diffuse_eval(found.reflectance, seen.wo);
+        found.pdf = diffuse_pdf(seen.wo);
+        return found;
     }
 #ifdef DISCRETE
     if leaf.kind == LEAF_NULL {
-        return BsdfValue(vec3f(select(seen.factor, 0.0, lobe == LOBE_SMOOTH)), 0.0);
+        found.value = vec3f(select(seen.factor, 0.0, lobe == LOBE_SMOOTH));
+        return found;
     }
 #endif
 #ifdef MODELS
     let v = leaf_values(leaf, at.hit.point);
 #ifdef DISCRETE
     if lobe != LOBE_SMOOTH {
-        return BsdfValue(model_discrete(leaf, v, faced.wi, lobe) * seen.factor, 0.0);
+        found.value = model_discrete(leaf, v, faced.wi, lobe) * seen.factor;
+        return found;
     }
 #endif
-    let value = model_eval(leaf, v, faced.wi, seen.wo) * seen.factor;
-    return BsdfValue(value, model_pdf(leaf, v, faced.wi, seen.wo));
-#else
-    return BsdfValue(vec3f(0.0), 0.0);
+    found.value = model_eval(leaf, v, faced.wi, seen.wo) * seen.factor;
+    found.pdf = model_pdf(leaf, v, faced.wi, seen.wo);
 #endif
+    return found;
 }
 
 // The value for the local direction `wo`: for LOBE_SMOOTH over the smooth lobes of all leaves, with the pdf with which
 // bsdf_sample draws that direction; for another lobe that of `sampled_leaf` alone, without a pdf.
 fn bsdf_eval(at: Interaction, chances: Choice, lobe: u32, sampled_leaf: u32, wo: vec3f) -> BsdfValue {
-    var sum = BsdfValue(vec3f(0.0), 0.0);
+    var sum = BsdfValue(vec3f(0.0), 0.0, vec3f(0.0));
     for (var i = 0u; i < at.leaves.y; i++) {
 #ifdef DISCRETE
         if lobe != LOBE_SMOOTH && i != sampled_leaf {
@@ -184,6 +199,7 @@ fn bsdf_eval(at: Interaction, chances: Choice, lobe: u32, sampled_leaf: u32, wo:
         let found = leaf_eval(leaf, at, lobe, wo);
         sum.value += found.value * weight;
         sum.pdf += choice_probability(chances, weight, at.leaves.y) * found.pdf;
+        sum.reflectance = found.reflectance;
     }
     return sum;
 }
@@ -267,14 +283,14 @@ fn choose_leaf(at: Interaction, chances: Choice, sampler: ptr<function, Sampler>
     return found && left < ROUNDING_OF_SUM;
 }
 
-// The factor on the path's throughput for a sample: the value of its lobe over its pdf or probability.
-fn bsdf_weight(at: Interaction, sampled: BsdfSample, value: vec3f, pdf: f32) -> vec3f {
+// The factor on the path's throughput for a sample: the value of its lobe, which was `found`, over its pdf or probability.
+fn bsdf_weight(at: Interaction, sampled: BsdfSample, found: BsdfValue, pdf: f32) -> vec3f {
     let leaf = leaf_record(at.leaves.x + sampled.leaf);
     // The value of a diffuse leaf is its pdf times the reflectance.
     if leaf.factors == 0u && is_lambertian(leaf) {
-        return texture_value(leaf.first_texture, at.hit.point);
+        return found.reflectance;
     }
-    return value * (1.0 / pdf);
+    return found.value * (1.0 / pdf);
 }
 
 #ifdef STRAIGHT
@@ -290,10 +306,27 @@ fn null_transmission(at: Interaction) -> vec3f {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
         if leaf_is_straight(leaf) {
-            sum += leaf_weight(leaf, at.hit.point) * leaf_eval(leaf, at, LOBE_STRAIGHT, -at.wi).value;
+            sum += leaf_weight(leaf, at.hit.point) * straight_eval(leaf, at);
         }
     }
     return sum;
+}
+
+// The same as leaf_eval for LOBE_STRAIGHT, of a leaf that has this lobe: without the models of all others, which compilers
+// would write out once more.
+fn straight_eval(leaf: Leaf, at: Interaction) -> vec3f {
+    let faced = facing(leaf, at);
+    let seen = facing_see(faced, leaf, -at.wi);
+    if !seen.lit {
+        return vec3f(0.0);
+    }
+#ifdef DIELECTRICS
+    if leaf.kind == LEAF_THIN_DIELECTRIC {
+        let thin = leaf_thin_dielectric(leaf, leaf_values(leaf, at.hit.point));
+        return thin_dielectric_discrete(thin, faced.wi, LOBE_STRAIGHT) * seen.factor;
+    }
+#endif
+    return vec3f(seen.factor);
 }
 
 #endif
@@ -337,8 +370,11 @@ fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
     var value = vec3f(0.0);
     var by_turning = vec3f(0.0);
     if is_lambertian(leaf) {
-        texture_adjoint(stencil(leaf.first_texture, at.hit.point), diffuse_adjoint(seen.wo, by_value));
-        value = diffuse_eval(texture_value(leaf.first_texture, at.hit.point), seen.wo);
+        let texels = stencil(leaf.first_texture, at.hit.point);
+        texture_adjoint(texels, diffuse_adjoint(seen.wo, by_value));
+#ifdef MIXTURES
+        value = diffuse_eval(texture_eval(texels), seen.wo);
+#endif
 #ifdef DISCRETE
     } else if leaf.kind == LEAF_NULL {
         value = vec3f(select(1.0, 0.0, lobe == LOBE_SMOOTH));
@@ -350,7 +386,9 @@ fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
         var slopes: Values;
         if lobe == LOBE_SMOOTH {
             slopes = model_eval_adjoint(leaf, v, faced.wi, seen.wo, by_model);
+#ifdef VALUED
             value = model_eval(leaf, v, faced.wi, seen.wo);
+#endif
 #ifdef RELIEFS
             if relief_is_wanted(leaf, at.hit.point) {
                 by_turning = torque(faced.wi, seen.wo, model_gradients(leaf, v, faced.wi, seen.wo, by_model));
@@ -359,7 +397,9 @@ fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
 #ifdef DISCRETE
         } else {
             slopes = model_discrete_adjoint(leaf, v, faced.wi, lobe, by_model);
+#ifdef VALUED
             value = model_discrete(leaf, v, faced.wi, lobe);
+#endif
 #endif
         }
         values_adjoint(leaf, at.hit.point, slopes);
@@ -371,9 +411,11 @@ fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
         facing_adjoint(faced, leaf, at, wo, by_turning, dot(by_value, value));
     }
 #endif
+#ifdef MIXTURES
     if leaf.factors > 0u {
         weight_adjoint(leaf, at.hit.point, dot(d, value * seen.factor));
     }
+#endif
 }
 
 #ifdef RELIEFS
@@ -384,6 +426,8 @@ fn relief_is_wanted(leaf: Leaf, point: SurfacePoint) -> bool {
 }
 
 #endif
+
+#ifdef MIXTURES
 
 // Sends `d`, the derivative by a leaf's weight, to the textures of its factors.
 fn weight_adjoint(leaf: Leaf, point: SurfacePoint, d: f32) {
@@ -405,6 +449,7 @@ fn weight_slope(leaf: Leaf, point: SurfacePoint, index: u32, d: f32) -> f32 {
     return slope;
 }
 
+#endif
 #ifdef STRAIGHT
 
 // Sends `d`, the derivative by null_transmission.
@@ -412,9 +457,43 @@ fn null_adjoint(at: Interaction, d: vec3f) {
     for (var i = 0u; i < at.leaves.y; i++) {
         let leaf = leaf_record(at.leaves.x + i);
         if leaf_is_straight(leaf) {
-            leaf_adjoint(leaf, at, LOBE_STRAIGHT, -at.wi, d);
+            straight_adjoint(leaf, at, d);
         }
     }
+}
+
+// The same as leaf_adjoint for LOBE_STRAIGHT, of a leaf that has this lobe: sends `d`, the derivative by straight_eval times the
+// leaf's weight.
+fn straight_adjoint(leaf: Leaf, at: Interaction, d: vec3f) {
+    let faced = facing(leaf, at);
+    let seen = facing_see(faced, leaf, -at.wi);
+    if !seen.lit {
+        return;
+    }
+    let by_value = d * leaf_weight(leaf, at.hit.point);
+    var value = vec3f(1.0);
+#ifdef DIELECTRICS
+    if leaf.kind == LEAF_THIN_DIELECTRIC {
+        let thin = leaf_thin_dielectric(leaf, leaf_values(leaf, at.hit.point));
+        value = thin_dielectric_discrete(thin, faced.wi, LOBE_STRAIGHT);
+        let g = thin_dielectric_discrete_adjoint(thin, faced.wi, LOBE_STRAIGHT, by_value * seen.factor);
+        var slopes: Values;
+        slopes[0] = slope_of(g.eta);
+        slopes[1] = g.reflection;
+        slopes[2] = g.transmission;
+        values_adjoint(leaf, at.hit.point, slopes);
+    }
+#endif
+#ifdef RELIEFS
+    if leaf.kind == LEAF_NULL && relief_is_wanted(leaf, at.hit.point) {
+        facing_adjoint(faced, leaf, at, -at.wi, vec3f(0.0), by_value.x + by_value.y + by_value.z);
+    }
+#endif
+#ifdef MIXTURES
+    if leaf.factors > 0u {
+        weight_adjoint(leaf, at.hit.point, dot(d, value * seen.factor));
+    }
+#endif
 }
 
 #endif

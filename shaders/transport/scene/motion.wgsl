@@ -107,7 +107,7 @@ fn send(sent: Sent, relief: u32) {
             first = vertex.texels[i % 4u];
             channels = 1u;
         }
-        sink_entries(slot, first, d, channels);
+        sink_entries(parameter_slot(slot), first, d, channels);
     }
 }
 

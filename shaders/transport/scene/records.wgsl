@@ -80,13 +80,13 @@ fn sink_color(index: u32, d: vec3f) {
 
 // Sends derivatives by `channels` values of a tuned parameter from the entry `first` on; a single one receives their
 // sum.
-fn sink_entries(index: u32, first: u32, d: vec3f, channels: u32) {
-    let slot = parameter_slot(index);
-    if channels == 1u {
-        gradient_add(slot, first, d.x + d.y + d.z);
-        return;
+fn sink_entries(slot: Slot, first: u32, d: vec3f, channels: u32) {
+    let is_one = channels == 1u;
+    gradient_add(slot, first, select(d.x, d.x + d.y + d.z, is_one));
+    if !is_one {
+        gradient_add(slot, first + 1u, d.y);
+        gradient_add(slot, first + 2u, d.z);
     }
-    gradient_add_color(slot, first, d);
 }
 
 // Sends derivatives by the background's radiance along the unit direction `d`, of a map before its scale.

@@ -186,17 +186,15 @@ fn picture_slopes(index: u32, uv: vec2f, d: vec3f) -> vec2f {
 #endif
 #endif
 
-// The texels of an image at `uv`: bilinear between texel centres, or nearest.
+// The texels of an image at `uv`: bilinear between texel centres, or the nearest, which is the first of four at an offset of
+// zero.
 fn image_stencil(record: Texture, uv: vec2f, at: ptr<function, TextureStencil>) {
-    let place = uv * vec2f(record.size);
-    if record.filter_kind == LOOKUP_NEAREST {
-        (*at).texels.x = image_row(record, floor(place.y)) + image_column(record, floor(place.x));
-        return;
-    }
-    let base = floor(place - 0.5);
-    let f = (place - 0.5) - base;
+    let is_nearest = record.filter_kind == LOOKUP_NEAREST;
+    let place = uv * vec2f(record.size) - select(0.5, 0.0, is_nearest);
+    let base = floor(place);
+    let f = select(place - base, vec2f(0.0), is_nearest);
     let columns = vec2u(image_column(record, base.x), image_column(record, base.x + 1.0));
-    (*at).count = 4u;
+    (*at).count = select(4u, 1u, is_nearest);
     (*at).texels = vec4u(columns + image_row(record, base.y), columns + image_row(record, base.y + 1.0));
     (*at).weights = vec4f((1.0 - f.x) * (1.0 - f.y), f.x * (1.0 - f.y), (1.0 - f.x) * f.y, f.x * f.y);
 }
@@ -249,7 +247,8 @@ fn stencil_texel(at: TextureStencil, texel: u32) -> vec3f {
 
 // The adjoint of texture_eval. A single channel receives the sum of the three derivatives.
 fn texture_adjoint(at: TextureStencil, d: vec3f) {
-    if !parameter_tuned(at.slot) || all(d == vec3f(0.0)) {
+    let slot = parameter_slot(at.slot);
+    if slot.tuned == 0u || all(d == vec3f(0.0)) {
         return;
     }
     var texels = at.texels;
@@ -262,7 +261,7 @@ fn texture_adjoint(at: TextureStencil, d: vec3f) {
         }
 #endif
         if weights.x != 0.0 {
-            sink_entries(at.slot, at.channels * texels.x, d * weights.x, at.channels);
+            sink_entries(slot, at.channels * texels.x, d * weights.x, at.channels);
         }
         texels = texels.yzwx;
         weights = weights.yzwx;

@@ -91,12 +91,16 @@ fn value_slopes(at: Interaction, wo: vec3f, d: vec3f) -> ValueSlopes {
         let by = directions_adjoint(faced, leaf, wo, by_seen, by_factor);
         sum.by.wi += by.wi;
         sum.by.wo += by.wo;
+#ifdef MIXTURES
         if leaf.factors > 0u {
             sum.by_uv += weight_slopes(leaf, at.hit.point, dot(d, leaf_eval(leaf, at, LOBE_SMOOTH, wo).value));
         }
+#endif
     }
     return sum;
 }
+
+#ifdef MIXTURES
 
 // The derivatives by the texture coordinates through the factors of a leaf's weight, from `d` by the weight.
 fn weight_slopes(leaf: Leaf, point: SurfacePoint, d: f32) -> vec2f {
@@ -107,6 +111,8 @@ fn weight_slopes(leaf: Leaf, point: SurfacePoint, d: f32) -> vec2f {
     }
     return sum;
 }
+
+#endif
 
 // Whether derivatives by how any of the three points moves are needed.
 fn three_points_is_wanted(points: ThreePoints) -> bool {

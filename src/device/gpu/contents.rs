@@ -49,9 +49,11 @@ impl Leaves {
     const SQUARES: u32 = 32768;
     /// How the transmittance of media changes by these motions.
     const DRIFTS: u32 = 65536;
+    /// Leaves of mixtures, with weights.
+    const MIXTURES: u32 = 131_072;
 
     /// Their names as symbols of the preprocessor, in the order of their bits.
-    const NAMES: [&'static str; 17] = [
+    const NAMES: [&'static str; 18] = [
         "CONDUCTORS",
         "DIELECTRICS",
         "PLASTICS",
@@ -69,6 +71,7 @@ impl Leaves {
         "DEEP",
         "SQUARES",
         "DRIFTS",
+        "MIXTURES",
     ];
     /// All of them.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
@@ -124,7 +127,11 @@ impl Leaves {
             texture::SQUARES => Self::SQUARES,
             _ => 0,
         });
-        let all = kinds.chain(tangents).chain(reliefs).chain(textures);
+        let mixtures = bsdfs.leaves.iter().map(|record| match record.factors {
+            0 => 0,
+            _ => Self::MIXTURES,
+        });
+        let all = kinds.chain(tangents).chain(reliefs).chain(textures).chain(mixtures);
         Self(all.fold(0, |all, one| all | one))
     }
 
@@ -172,13 +179,18 @@ impl Leaves {
             | Self::TRAILS
             | Self::DRIFTS
             | Self::DEEP
-            | Self::SQUARES;
+            | Self::SQUARES
+            | Self::MIXTURES;
         let models = self.0 & !others != 0;
         let has = |any: u32| self.0 & any != 0;
         named
             .chain(models.then_some("MODELS"))
             .chain(has(Self::PRINCIPLED | Self::PRINCIPLED_THIN).then_some("MANY_TEXTURES"))
             .chain(has(Self::CHAINS).then_some("ENVIRONMENT_SLOPES"))
+            // VALUED: derivatives by weights of leaves and by reliefs need the leaves' values.
+            .chain(has(Self::MIXTURES | Self::RELIEFS).then_some("VALUED"))
+            // SEVERAL: a side may have several leaves, those of a mixture or, under a relief, of both sides.
+            .chain(has(Self::MIXTURES | Self::RELIEFS).then_some("SEVERAL"))
             // MOVES: derivatives by the point on a surface. SLOPES: those of BSDFs by directions, of textures by u and v.
             .chain(has(Self::CHAINS | Self::TRAILS).then_some("MOVES"))
             .chain(has(Self::RELIEFS | Self::CHAINS | Self::TRAILS).then_some("SLOPES"))
