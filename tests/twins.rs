@@ -60,6 +60,11 @@ const WGSL_ONLY: &[(&str, &[&str], &str)] = &[
         "as in transport/lookup/grid",
     ),
     (
+        "transport/lookup/grid",
+        &["coefficient_count"],
+        "only shaders have drivers that must not unroll loops",
+    ),
+    (
         "transport/light/index",
         &["index_layer"],
         "rows are summed by matrices here",

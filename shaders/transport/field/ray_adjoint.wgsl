@@ -53,7 +53,7 @@ fn ray_add_color(at: ptr<function, Stencil>, basis: ptr<function, Basis>, t: f32
     let weights = cell_weights(at);
     var low = vec4f(0.0);
     var high = vec4f(0.0);
-    for (var i = 0u; i < SH_COEFFICIENTS; i++) {
+    for (var i = 0u; i < coefficient_count(); i++) {
         let below = vec4f(texel_sh(at, i, 0u, d), texel_sh(at, i, 1u, d), texel_sh(at, i, 2u, d), texel_sh(at, i, 3u, d));
         let above = vec4f(texel_sh(at, i, 4u, d), texel_sh(at, i, 5u, d), texel_sh(at, i, 6u, d), texel_sh(at, i, 7u, d));
         by_ray.basis[i] += dot(below, weights[0]) + dot(above, weights[1]);

@@ -119,10 +119,18 @@ fn grid_term(first: u32, at: ptr<function, Stencil>, k: u32) -> f32 {
     return value(first + (*at).texels[k]) * (*at).weights[k];
 }
 
+// The number of coefficients of a colour; unknown at compile time where loops must not unroll.
+fn coefficient_count() -> u32 {
+    if UNROLLS {
+        return SH_COEFFICIENTS;
+    }
+    return min(SH_COEFFICIENTS, scene.sh_size.w / 3u);
+}
+
 // Raw colour, the sum of spherical harmonics: channel 3 i + c holds coefficient i of colour c.
 fn grid_eval_sh(at: ptr<function, Stencil>, basis: ptr<function, Basis>) -> vec3f {
     var color = vec3f(0.0);
-    for (var i = 0u; i < SH_COEFFICIENTS; i++) {
+    for (var i = 0u; i < coefficient_count(); i++) {
         let sum = grid_term_sh(at, i, 0u) + grid_term_sh(at, i, 1u) + grid_term_sh(at, i, 2u) + grid_term_sh(at, i, 3u)
             + grid_term_sh(at, i, 4u) + grid_term_sh(at, i, 5u) + grid_term_sh(at, i, 6u) + grid_term_sh(at, i, 7u);
         color += sum * (*basis)[i];
@@ -154,7 +162,7 @@ fn grid_adjoint_term(slot: Slot, at: ptr<function, Stencil>, k: u32, g: f32) {
 
 // The adjoint of grid_eval_sh.
 fn grid_adjoint_sh(at: ptr<function, Stencil>, basis: ptr<function, Basis>, g: vec3f) {
-    for (var i = 0u; i < SH_COEFFICIENTS; i++) {
+    for (var i = 0u; i < coefficient_count(); i++) {
         let spread = g * (*basis)[i];
         grid_adjoint_term_sh(at, i, 0u, spread);
         grid_adjoint_term_sh(at, i, 1u, spread);

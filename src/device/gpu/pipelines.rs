@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use super::adapters::AdapterKind;
 use super::contents::Contents;
 use super::context::{Context, Pipeline, bind_group_layout};
 use super::shaders::{Accumulation, Dialect, FOLDER_VARIABLE, Kernel, Library, UniformReads};
@@ -62,9 +63,13 @@ impl Pipelines {
     }
 
     /// The values of a kernel's constants.
-    fn constants(&self, kernel: Kernel) -> Vec<(&'static str, f64)> {
+    fn constants(&self, context: &Context, kernel: Kernel) -> Vec<(&'static str, f64)> {
+        let is_software = context.summary.kind == AdapterKind::Software;
         match kernel {
-            Kernel::Render | Kernel::Backpropagate => vec![("SH_DEGREE", f64::from(self.degree))],
+            Kernel::Render | Kernel::Backpropagate => vec![
+                ("SH_DEGREE", f64::from(self.degree)),
+                ("UNROLLS", f64::from(u8::from(!is_software))),
+            ],
             kernel if kernel.follows_paths() => self.contents.constants(),
             kernel if kernel.traces_light() => vec![("CUBE", f64::from(u8::from(self.cube)))],
             _ => Vec::new(),
@@ -175,7 +180,7 @@ impl Pipelines {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let constants = self.constants(kernel);
+        let constants = self.constants(context, kernel);
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(kernel.entry()),
             layout: Some(&pipeline_layout),
