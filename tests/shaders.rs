@@ -146,7 +146,10 @@ fn faults_are_reported() {
             assert!(text.contains("    report_faults();"), "{kernel:?}");
         }
     }
-    assert_eq!(noting, 5, "the replays of paths, alone and in waves, of fields, of light and of splats");
+    assert_eq!(
+        noting, 5,
+        "the replays of paths, alone and in waves, of fields, of light and of splats"
+    );
 }
 
 /// Each kind of BSDF alone, and none.

@@ -3,6 +3,7 @@
 //!
 //! Without an adapter these tests print that they were skipped; with `PRBOPT_REQUIRE_GPU=1` they fail instead.
 
+mod buffers;
 mod cameras;
 mod chains;
 mod compare;
@@ -21,6 +22,7 @@ mod scenes;
 mod small_factors;
 mod sums;
 mod waves;
+mod world_cases;
 mod worlds;
 
 use compare::{Outcome, compare};

@@ -16,7 +16,8 @@ use tempfile::TempDir;
 
 use super::gpu;
 use super::scenes::noise;
-use super::worlds::{Case, area_emitter, case, compare, constant, cube, envmap, run, sky, smoke, surface, value};
+use super::world_cases::{Case, area_emitter, case, constant, cube, envmap, sky, smoke, surface, value};
+use super::worlds::{compare, run};
 
 /// Pixels of the image of noise.
 const NOISE: [usize; 3] = [7, 5, 1];

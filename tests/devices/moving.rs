@@ -12,10 +12,11 @@ use prbopt::gradcheck;
 use prbopt::transport::rays::pixel::PixelTable;
 use serde_json::{Map, Value};
 
+use super::buffers::storage_buffers;
 use super::gpu;
 use super::iterations::{ADAM, iterate};
 use super::scenes::noise;
-use super::worlds::{Outcome, compare, gradients, image, storage_buffers};
+use super::worlds::{Outcome, compare, gradients, image};
 use small::moving::moving_worlds;
 use small::worlds::SmallWorld;
 

@@ -9,9 +9,11 @@ use prbopt::device::gpu::{DispatchSize, Options, wave_bytes};
 use prbopt::resident::{Resident, Transport};
 use prbopt::scene;
 
+use super::buffers::storage_buffers;
 use super::gpu;
 use super::looked_at::{outcome, outcome_by};
-use super::worlds::{SPP, compare, storage_buffers};
+use super::world_cases::SPP;
+use super::worlds::compare;
 
 /// Painted sheets and a ball, few enough to be tested in turn, under a panel with a sheet in its way, before this background.
 /// Roulette begins behind `rr_depth` edges.

@@ -21,7 +21,7 @@ const RADIANCE_WORDS: u32 = 3;
 /// Words of a queue before its entries: their number, the number of paths that go on or wait, and that number an edge ago.
 const QUEUE_HEAD: u64 = 3;
 /// The most bytes that waves take beside a queue, which every adapter gives a shader.
-const BYTES: u64 = 96 << 20;
+const BYTES: u64 = 64 << 20;
 /// The most samples of a pixel in a wave, which one invocation adds up: Mesa's software driver ends longer loops silently.
 const MOST_SAMPLES: u32 = 1 << 12;
 
