@@ -261,8 +261,13 @@ pub trait Device {
     }
 
     /// Bytes of the accumulators beside the gradients of parameters of these shapes, each tuned or not, under this kind of
-    /// transport: sums in whole numbers, or the films and gradient rows of the light's bands.
+    /// transport: sums in whole numbers, or the films of the light's bands.
     fn sum_bytes(&self, _transport: &Transport, _shapes: &[(Shape, bool)]) -> u64 {
+        0
+    }
+
+    /// Bytes that a backward pass takes for as long as it lasts: the derivatives by the optic of the light's bands.
+    fn pass_bytes(&self, _transport: &Transport, _shapes: &[(Shape, bool)]) -> u64 {
         0
     }
 

@@ -178,6 +178,10 @@ impl Device for Shared {
         self.device.sum_bytes(transport, shapes)
     }
 
+    fn pass_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
+        self.device.pass_bytes(transport, shapes)
+    }
+
     fn image_bytes(&self, resident: &Resident, batch: &Batch, loss: Loss) -> u64 {
         self.device.image_bytes(resident, batch, loss)
     }

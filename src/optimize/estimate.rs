@@ -35,7 +35,7 @@ pub struct Estimate {
     /// that are only looked at) and tables (of the finest map), with a copy of an array or what a hierarchy is built from.
     pub loading: u64,
     /// Beside all but `loading`: references that are only looked at, stacks and buffers of threads, and temporary copies of arrays
-    /// that are smoothed, written or shown, and of pictures.
+    /// that are smoothed, written or shown, and of pictures; or what a backward pass takes for a while ([`Device::pass_bytes`]).
     pub passing: u64,
 }
 
@@ -102,9 +102,10 @@ impl Estimate {
         let beside_pictures = smoothing(params, &finest).max(always).max(splats(params, &finest));
         let pictures = pictures(resident, scene, settings, (largest, kept.images));
         let threads = threads(resident, scene, largest);
+        let in_pass = device.pass_bytes(&resident.transport, &finest);
         Self {
             loading: loaded + values.max().unwrap_or(0).max(once),
-            passing: looked_at + threads + written.max(beside_pictures + pictures),
+            passing: looked_at + threads + written.max(beside_pictures + pictures).max(in_pass),
             ..kept
         }
     }

@@ -22,7 +22,7 @@ mod variation;
 mod vector;
 
 use self::chunk::{CHUNK, chunks};
-use self::light::light_bytes;
+use self::light::{film_bytes, pass_bytes};
 use self::paths::vertex_normals::entries_of;
 use super::gauge::Gauge;
 use super::{
@@ -188,15 +188,7 @@ impl Device for Cpu {
     fn sum_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
         match transport {
             Transport::Field(_) => 0,
-            Transport::Light(scene) => {
-                let films = scene.film_sizes.iter().zip(&scene.filters);
-                let size = shapes[scene.parameter].0.size;
-                light_bytes(
-                    films.map(|(size, filter)| (*size, filter.radius)),
-                    scene.has_cube(),
-                    size,
-                )
-            }
+            Transport::Light(scene) => film_bytes(scene),
             Transport::Paths(scene) => {
                 let normals = entries_of(&scene.rest.meshes, |slot| shapes[slot].1).into_iter();
                 let normals = normals.map(|entries| {
@@ -207,6 +199,13 @@ impl Device for Cpu {
                 paths::sums::sum_bytes(&all)
             }
             Transport::Splats(scene) => splat_bytes(shapes[scene.slots.position].0.texels() as u64),
+        }
+    }
+
+    fn pass_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
+        match transport {
+            Transport::Light(scene) => pass_bytes(scene, shapes[scene.parameter].0.size),
+            _ => 0,
         }
     }
 

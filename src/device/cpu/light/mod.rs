@@ -6,4 +6,4 @@ pub(super) mod passes;
 mod sheet;
 mod wide_index;
 
-pub(super) use passes::light_bytes;
+pub(super) use passes::{film_bytes, pass_bytes};

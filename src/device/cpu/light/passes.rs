@@ -15,8 +15,8 @@ use crate::device::cpu::passes::{Inputs, Pass};
 use crate::device::cpu::update::Updates;
 use crate::device::{ReplayStats, Result, check_whole_views};
 use crate::each::EachEntry;
-use crate::resident::light::{Film, LightScene};
-use crate::resident::optics::OpticRecord;
+use crate::resident::light::{Film, LightScene, SplatFilter};
+use crate::resident::optics::{CubeRecord, OpticRecord};
 use crate::transport::light::cube::CubeOptic;
 use crate::transport::light::heights::Heights;
 use crate::transport::light::index::{Index, border, pad, padded};
@@ -41,25 +41,55 @@ pub(super) fn bands(size: [u32; 2], radius: f32) -> usize {
         .min(size[1] as usize)
 }
 
-/// Bytes that light tracing needs beside the parameters, the largest over films of these sizes and filter radii: the films of
-/// bands, the adjoint image with its border, and the bands' derivatives. For a slab of `size` along x and y, a band has those by
-/// the heights of the rows that its light passes; for a cube, a band has those by the whole grid with its border, and one
-/// more padded grid holds the index itself.
-pub(in crate::device::cpu) fn light_bytes(
-    films: impl IntoIterator<Item = ([u32; 2], f32)>,
-    is_cube: bool,
-    size: [usize; 3],
-) -> u64 {
-    let of = |(film, radius)| {
+/// Bytes of the films of bands, the largest over the sensors.
+pub(in crate::device::cpu) fn film_bytes(scene: &LightScene) -> u64 {
+    let of =
+        |(film, filter): (&[u32; 2], &SplatFilter)| bands(*film, filter.radius) * sheet_bytes(*film, filter.radius);
+    let films = scene.film_sizes.iter().zip(&scene.filters);
+    films.map(of).max().unwrap_or(0) as u64
+}
+
+/// Bytes that a backward pass takes for a while, the largest over the sensors: the adjoint image with its border, and derivatives by
+/// the parameter, which has `size` texels. For a slab, a band has those by the heights of the rows that its light passes. For a cube,
+/// a padded grid holds the index, one the sum of derivatives, and each thread that of a band.
+pub(in crate::device::cpu) fn pass_bytes(scene: &LightScene, size: [usize; 3]) -> u64 {
+    let of = |sensor: usize| {
+        let (film, radius) = (scene.film_sizes[sensor], scene.filters[sensor].radius);
         let bands = bands(film, radius);
-        let entries = match is_cube {
-            true => padded(size).into_iter().fold(bands + 1, usize::saturating_mul),
+        let derivatives = match &scene.beam(sensor).optic {
+            OpticRecord::Cube(cube) => {
+                let whole = padded(size).into_iter().fold(4, usize::saturating_mul);
+                let threads = rayon::current_num_threads().min(bands);
+                let of_band = touched_bytes(size, bands, cube).min(whole);
+                whole.saturating_mul(2).saturating_add(threads.saturating_mul(of_band))
+            }
             // Rows of neighbouring bands overlap.
-            false => size[0].saturating_mul(size[1] + ROWS_BETWEEN * (bands - 1)),
+            OpticRecord::Slab(_) => (4 * size[0]).saturating_mul(size[1] + ROWS_BETWEEN * (bands - 1)),
         };
-        ((bands + 1) * sheet_bytes(film, radius)).saturating_add(entries.saturating_mul(4)) as u64
+        sheet_bytes(film, radius).saturating_add(derivatives)
     };
-    films.into_iter().map(of).max().unwrap_or(0)
+    (0..scene.film_sizes.len()).map(of).max().unwrap_or(0) as u64
+}
+
+/// Rows of a grid that light of a band reaches beside its own: those of the spline, and where the index bends it.
+const ROWS_BESIDE: usize = 6;
+
+/// Bytes of the memory pages that a band's derivatives are in, which the system provides where they are written.
+fn touched_bytes(size: [usize; 3], bands: usize, cube: &CubeRecord) -> usize {
+    const PAGE: usize = 1 << 12;
+    // The axis along which the light's rows follow each other.
+    let along = cube.lamp[2].each(f32::abs);
+    let axis = (0..3).max_by(|&a, &b| along[a].total_cmp(&along[b])).unwrap_or(2);
+    let sides = padded(size);
+    let rows = (sides[axis].div_ceil(bands) + ROWS_BESIDE).min(sides[axis]);
+    let run = sides[..axis]
+        .iter()
+        .fold(4 * rows, |bytes, side| bytes.saturating_mul(*side));
+    let runs = sides[axis + 1..]
+        .iter()
+        .fold(1, |count: usize, side| count.saturating_mul(*side));
+    // A run begins anywhere on a page.
+    runs.saturating_mul(run.saturating_add(PAGE))
 }
 
 /// The passes of light tracing.
@@ -181,14 +211,11 @@ impl LightPasses {
                     let index = self::index(&self.scene, &index);
                     let optic = CubeOptic { cube, index };
                     let bands = own_paths(&self.scene, &optic, film, (inputs, pass), sensor);
-                    let mut found = of_all_ranks(inputs.cluster, gather(&bands, &sheet)).into_iter();
-                    let count = found.len();
-                    let mut sum = found.next().map_or_else(Vec::new, |part| part.values);
-                    found.for_each(|part| add(&mut sum, &part));
+                    let (sum, grids) = sum_of_bands(inputs.cluster, &bands, &sheet);
                     border(self.scene.size)
                         .zip(&sum)
                         .for_each(|(entry, g)| gradient[entry] += g);
-                    count * sum.len()
+                    grids * sum.len()
                 }
             };
             sent = sent.max(size_of_val(&sheet.pixels[..]) + 4 * (entries + index.len()));
@@ -238,6 +265,27 @@ fn splat<O: Leveled>(sheets: &mut Vec<Sheet>, bands: &[Band<'_, O>], film: &Film
 /// The derivatives of each band.
 fn gather<O: Leveled>(bands: &[Band<'_, O>], sheet: &Sheet) -> Vec<GradientPart> {
     bands.par_iter().map(|band| band.backpropagate(sheet)).collect()
+}
+
+/// The sum of all bands' derivatives by a padded grid, in their order, and how many such grids are held at once. A band has one
+/// of its own: without ranks as many bands are followed at a time as there are threads, while ranks send each other all of theirs.
+fn sum_of_bands<O: Leveled>(cluster: Cluster, bands: &[Band<'_, O>], sheet: &Sheet) -> (Vec<f32>, usize) {
+    let rounds: Vec<&[Band<'_, O>]> = match cluster.is_single() {
+        true => bands.chunks(rayon::current_num_threads()).collect(),
+        false => vec![bands],
+    };
+    let (mut sum, mut grids) = (Vec::new(), 0);
+    for round in rounds {
+        let found = of_all_ranks(cluster, gather(round, sheet));
+        grids = grids.max(found.len() + 1);
+        for part in found {
+            match sum.is_empty() {
+                true => sum = part.values,
+                false => add(&mut sum, &part),
+            }
+        }
+    }
+    (sum, grids)
 }
 
 /// Adds a part's values to `sums`, which begin at the part's first entry.
