@@ -134,6 +134,11 @@ pub fn worlds() -> Vec<SmallWorld> {
             ..SmallWorld::default()
         },
         SmallWorld {
+            name: "constant extinction in a part of its cube, constant sky",
+            objects: format!("{}, {sky}", cube(r#""sigma_t": 2.5, "albedo": 0.8"#)),
+            ..SmallWorld::default()
+        },
+        SmallWorld {
             name: "point light, hg, few bounces",
             integrator: r#", "max_depth": 4"#,
             objects: format!(r#"{}, "lamp": {{"type": "point", "position": [1, 2, 1]}}"#, smoke(hg)),

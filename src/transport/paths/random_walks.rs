@@ -58,7 +58,9 @@ impl<'a> Matter<'a> {
         let interior = *scene.interiors.get(index)?;
         let [extinction, volume] = [medium.sigma_t, medium.albedo].each(|volume| &scene.volumes[volume as usize]);
         let record = &scene.phases[medium.phase as usize];
-        let usual = extinction.filter == lookup::CONSTANT && extinction.size[3] == 1 && medium.majorants[..3] == [1; 3];
+        let is_number = extinction.filter == lookup::CONSTANT && extinction.size[3] == 1;
+        // A constant extinction may end at a box inside of the shape that bounds its medium.
+        let usual = is_number && medium.high[0] == f32::INFINITY && medium.majorants[..3] == [1; 3];
         let albedo = fields.integrand(volume.slot);
         // Vectors gather by signed offsets of 32 bits.
         let small = is_plain(volume) && matches!(volume.size[3], 1 | 3) && i32::try_from(albedo.len()).is_ok();
