@@ -87,6 +87,7 @@ fn rectangle() -> Mesh {
         triangles: vec![[0, 1, 2], [0, 2, 3]],
         attributes: Vec::new(),
         dropped_faces: 0,
+        bare_vertices: 0,
     }
 }
 

@@ -58,10 +58,10 @@ const TAKEN: u64 = 256;
 /// What writing pictures adds to the size of the program, measured likewise.
 const PICTURES: u64 = 1 << 19;
 
-/// Bytes of a picture for each pixel: radiance and alpha, and beside them while it is written coded values and the channels of a
-/// file.
+/// Bytes of a picture for each pixel: radiance and alpha, and beside them while it is written coded values, the channels of a file,
+/// and its bytes and compressed blocks, of which the size was measured.
 const PICTURE: u64 = 16;
-const WRITTEN: u64 = PICTURE + 12 + 12;
+const WRITTEN: u64 = PICTURE + 12 + 12 + 8;
 
 /// Bytes for each pixel while a view is rendered: the picture, or before that, if samples are spread by a filter, their sums with
 /// weights, and the samples.

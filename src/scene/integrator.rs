@@ -242,15 +242,23 @@ fn aovs(object: &mut Object<'_>) -> Vec<Aov> {
         let (name, word) = part.split_once(':').unwrap_or(("", part));
         let (name, word) = (name.trim(), word.trim());
         let kind = AovKind::ALL.iter().find(|(known, _)| *known == word);
-        let named = !name.is_empty() && name.chars().all(is_name_char) && found.iter().all(|aov| aov.name != name);
+        let is_new = found.iter().all(|aov| aov.name != name);
+        let named = !name.is_empty() && name.chars().all(|c| is_name_char(c) || c == '.');
         match kind {
+            Some(_) if named && !is_new => value.error(
+                format!("two channels have the name {name:?}"),
+                "give each a name of its own",
+            ),
             Some((_, kind)) if named => found.push(Aov {
                 name: name.to_string(),
                 kind: *kind,
             }),
             Some(_) => value.error(
-                format!("{part:?} has no name of its own"),
-                format!("write a name of letters, digits, `_` and `-`, such as \"surface:{word}\""),
+                match name {
+                    "" => format!("{part:?} has no name"),
+                    _ => format!("{part:?} has an unusual name"),
+                },
+                format!("write a name of letters, digits, `_`, `-` and `.`, such as \"surface:{word}\""),
             ),
             None => value.error(format!("unknown channel {word:?}"), suggest(word, &words)),
         }

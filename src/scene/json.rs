@@ -154,7 +154,9 @@ fn explain(text: &str, error: &jsonc_parser::errors::ParseError) -> Fault {
     let non_finite = ["nan", "inf", "-inf", "-nan", "+inf"]
         .iter()
         .any(|word| rest.starts_with(word));
-    let message = if non_finite {
+    let message = if text.trim_start().starts_with('<') {
+        "expected JSON, found XML: `prbopt import` converts a scene of Mitsuba's XML".to_string()
+    } else if non_finite {
         "malformed JSON: NaN and infinity are not numbers here; every number must be finite".to_string()
     } else {
         format!("malformed JSON: {}", lower_first(&error.kind().to_string()))

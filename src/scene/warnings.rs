@@ -122,17 +122,17 @@ fn meshes(context: &Context<'_>, scene: &Scene) {
         .surfaces
         .iter()
         .chain(world.groups.iter().flat_map(|group| &group.surfaces));
-    let mut known: HashMap<_, Option<(usize, usize, usize, bool)>> = HashMap::new();
+    let mut known: HashMap<_, Option<([usize; 3], usize, bool)>> = HashMap::new();
     for surface in all {
         let Geometry::Mesh { path, format, .. } = &surface.geometry else {
             continue;
         };
         let found = known.entry((path, *format)).or_insert_with(|| {
-            let mesh = format.read(path, true, false).ok()?;
-            let flat = mesh.flat_triangles();
-            Some((mesh.dropped_faces, flat, mesh.triangles.len(), mesh.uvs.is_empty()))
+            let mesh = format.read(path, false, false).ok()?;
+            let counts = [mesh.dropped_faces, mesh.bare_vertices, mesh.flat_triangles()];
+            Some((counts, mesh.triangles.len(), mesh.uvs.is_empty()))
         });
-        let Some((dropped, flat, all, is_bare)) = *found else {
+        let Some(([dropped, bare, flat], all, has_no_uvs)) = *found else {
             continue;
         };
         let (name, path) = (&surface.name, path.display());
@@ -143,13 +143,20 @@ fn meshes(context: &Context<'_>, scene: &Scene) {
                 if dropped == 1 { "is" } else { "are" }
             ));
         }
+        if bare > 0 {
+            context.warn(format!(
+                "{bare} of the vertices of `{name}` {} no normal or no texture coordinates, unlike others: their normals follow from the \
+                 faces around them, and their texture coordinates are (0, 0); write them into {path}",
+                if bare == 1 { "has" } else { "have" }
+            ));
+        }
         if flat > 0 {
             context.warn(format!(
                 "{flat} of the {all} triangles of `{name}` {} no area, and nothing is seen of them: remove them from {path}",
                 if flat == 1 { "has" } else { "have" }
             ));
         }
-        if is_bare && shows_images(surface) {
+        if has_no_uvs && shows_images(surface) {
             context.warn(format!(
                 "the mesh of `{name}` has no texture coordinates, so that each of its triangles shows the same half of the image: \
                  write them into {path}"

@@ -234,18 +234,26 @@ fn all_mistakes_are_told_at_their_places() {
     assert!(!place.path("wrong.json").exists());
 }
 
-/// Files are looked for beside the file that names them, then beside those that include it, the innermost first.
+/// Files are looked for in the folders of `<path>`, the last one first, then beside the scene, as in Mitsuba, then beside the files
+/// that it includes, up to the one that names them.
 #[test]
-fn files_are_found_beside_those_that_include() {
+fn files_are_found_in_the_order_of_mitsuba() {
     let place = Place::new();
-    fs::create_dir_all(place.path("parts/more")).expect("writable");
+    for folder in ["parts/more", "first", "last"] {
+        fs::create_dir_all(place.path(folder)).expect("writable");
+    }
     let write = |name: &str, inside: &str| {
         fs::write(place.path(name), format!("<scene version=\"3.0.0\">{inside}</scene>")).expect("writable");
     };
     let mesh = |name: &str| format!(r#"<shape type="obj"><string name="filename" value="{name}"/></shape>"#);
-    write("all.xml", r#"<include filename="parts/outer.xml"/>"#);
+    write(
+        "all.xml",
+        r#"<path value="first"/><path value="last"/><include filename="parts/outer.xml"/>"#,
+    );
     write("parts/outer.xml", r#"<include filename="parts/more/inner.xml"/>"#);
-    let inner = ["near.obj", "between.obj", "far.obj"].map(mesh).concat();
+    let inner = ["near.obj", "between.obj", "far.obj", "innermost.obj", "both.obj"]
+        .map(mesh)
+        .concat();
     write("parts/more/inner.xml", &inner);
     let triangle = "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n";
     let files = [
@@ -254,6 +262,10 @@ fn files_are_found_beside_those_that_include() {
         "parts/between.obj",
         "between.obj",
         "far.obj",
+        "first/far.obj",
+        "parts/more/innermost.obj",
+        "first/both.obj",
+        "last/both.obj",
     ];
     for file in files {
         fs::write(place.path(file), triangle).expect("writable");
@@ -267,7 +279,14 @@ fn files_are_found_beside_those_that_include() {
         .filter_map(|of| of["filename"].as_str())
         .collect();
     found.sort_unstable();
-    assert_eq!(found, ["far.obj", "parts/between.obj", "parts/more/near.obj"]);
+    let expected = [
+        "between.obj",
+        "first/far.obj",
+        "last/both.obj",
+        "parts/more/innermost.obj",
+        "parts/near.obj",
+    ];
+    assert_eq!(found, expected);
 }
 
 /// Unknown plugins are reported together with missing files, in the order of the files.

@@ -561,7 +561,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r#""type": "prbvolpath""#,
         r#""type": "aov", "aovs": "uv""#,
-        "2:41: \"uv\" has no name of its own at integrator.aovs: write a name of letters, digits, `_` and `-`, such as \"surface:uv\"",
+        "2:41: \"uv\" has no name at integrator.aovs: write a name of letters, digits, `_`, `-` and `.`, such as \"surface:uv\"",
     ),
     (
         r#""type": "prbvolpath""#,

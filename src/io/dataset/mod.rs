@@ -115,7 +115,8 @@ pub enum Location {
 /// # Errors
 /// If there is none.
 pub fn locate(path: &Path) -> Result<Location> {
-    const EXPECTED: &str = "expected a transforms.json or the folder of a COLMAP model";
+    const EXPECTED: &str =
+        "expected a transforms.json, the folder of a COLMAP model, or a scene in a file .xml, .gltf or .glb";
     if !path.exists() {
         return Err(IoError::new(
             path,

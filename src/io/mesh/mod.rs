@@ -35,6 +35,8 @@ pub struct Mesh {
     pub attributes: Vec<Attribute>,
     /// Faces of the file with fewer than three corners, which have no area and are left out.
     pub dropped_faces: usize,
+    /// Vertices of an `.obj` without normals or texture coordinates, where other vertices have them.
+    pub bare_vertices: usize,
 }
 
 impl Mesh {

@@ -4,13 +4,15 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::{Mesh, add_fan, bytes};
+use glam::Vec3;
+
+use super::{Mesh, add_fan, bytes, smooth_normals};
 use crate::io::{IoError, Result};
 
 /// Reads a mesh. Polygons become fans; faces of fewer than three corners are counted, and vertices that no face uses left out.
 ///
-/// Normals and texture coordinates are kept if every corner of every face has them. `face_normals` ignores normals,
-/// `flip_tex_coords` replaces v by 1 - v.
+/// If some corners of faces have normals, those of others follow from the faces around them; if some have texture coordinates,
+/// those of others are (0, 0). `face_normals` ignores normals, `flip_tex_coords` replaces v by 1 - v.
 ///
 /// # Errors
 /// If the file cannot be read, a line is malformed, an index has no vertex, a number is not finite, or there is no
@@ -108,27 +110,44 @@ impl Reader {
     }
 
     fn finish(self, flip_tex_coords: bool) -> Mesh {
-        let position = |&(v, _, _): &Corner| self.positions[v as usize];
+        let has_uvs = self.corners.iter().any(|(_, uv, _)| uv.is_some());
+        let has_normals = self.corners.iter().any(|(_, _, normal)| normal.is_some());
+        let is_bare = |(_, uv, normal): &&Corner| (has_uvs && uv.is_none()) || (has_normals && normal.is_none());
         let uv = |&(_, t, _): &Corner| {
-            t.map(|t| {
+            t.map_or([0.0; 2], |t| {
                 let [u, v] = self.uvs[t as usize];
                 [u, if flip_tex_coords { 1.0 - v } else { v }]
             })
         };
-        let normal = |&(_, _, n): &Corner| n.map(|n| self.normals[n as usize]);
+        let all = |has_them: bool| if has_them { &self.corners[..] } else { &[] };
         Mesh {
-            positions: self.corners.iter().map(position).collect(),
-            normals: self
+            positions: self
                 .corners
                 .iter()
-                .map(normal)
-                .collect::<Option<_>>()
-                .unwrap_or_default(),
-            uvs: self.corners.iter().map(uv).collect::<Option<_>>().unwrap_or_default(),
+                .map(|(v, _, _)| self.positions[*v as usize])
+                .collect(),
+            normals: if has_normals { self.all_normals() } else { Vec::new() },
+            uvs: all(has_uvs).iter().map(uv).collect(),
+            bare_vertices: self.corners.iter().filter(is_bare).count(),
             triangles: self.triangles,
             attributes: Vec::new(),
             dropped_faces: self.dropped_faces,
         }
+    }
+
+    /// The normal of each corner, from the faces around it where it has none.
+    fn all_normals(&self) -> Vec<[f32; 3]> {
+        let around = match self.corners.iter().all(|(_, _, normal)| normal.is_some()) {
+            true => Vec::new(),
+            false => {
+                let position = |(v, _, _): &Corner| Vec3::from_array(self.positions[*v as usize]);
+                smooth_normals(&self.corners.iter().map(position).collect::<Vec<_>>(), &self.triangles)
+            }
+        };
+        let given = self.corners.iter().enumerate();
+        given
+            .map(|(i, (_, _, normal))| normal.map_or_else(|| around[i].to_array(), |n| self.normals[n as usize]))
+            .collect()
     }
 }
 
@@ -224,9 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn normals_of_some_corners_are_none() {
-        let mesh = read(&format!("{QUAD}vn 0 0 1\nf 1//1 2//1 3//1\nf 1 3 4\n"), false, false).expect("a mesh");
-        assert!(mesh.normals.is_empty());
+    fn what_some_corners_lack_is_completed() {
+        let text = format!("{QUAD}vt 0.5 0.25\nvn 0 0.6 0.8\nf 1/1/1 2/1/1 3/1/1\nf 1 4 3\n");
+        let mesh = read(&text, false, false).expect("a mesh");
+        assert_eq!(mesh.normals[..3], [[0.0, 0.6, 0.8]; 3]);
+        assert_eq!(mesh.normals[3..], [[0.0, 0.0, -1.0]; 3], "the second face looks down");
+        assert_eq!((mesh.uvs[0], mesh.uvs[4]), ([0.5, 0.25], [0.0, 0.0]));
+        assert_eq!(mesh.bare_vertices, 3);
     }
 
     #[test]

@@ -71,9 +71,9 @@ fn smooth_sample(direction: vec3f, pdf: f32) -> LobeSample {
     return LobeSample(direction, select(0.0, pdf, pdf > 0.0), LOBE_SMOOTH, 1.0);
 }
 
-// The derivative by a roughness that may be clamped: none below MIN_ALPHA.
+// The derivative by a roughness that may be clamped: none below CLAMPED_ALPHA.
 fn unclamped(alpha: f32, slope: f32) -> f32 {
-    return select(slope, 0.0, alpha < MIN_ALPHA);
+    return select(slope, 0.0, alpha < CLAMPED_ALPHA);
 }
 
 // The cosine between `wi` and the normal halfway between it and `wo`, which is not negative.
@@ -113,7 +113,7 @@ fn conductor_discrete_adjoint(p: Conductor, wi: vec3f, lobe: u32, d: vec3f) -> C
     return Conductor(weighted * f[1], weighted * f[2], d * f[0]);
 }
 
-// Derivatives of rough_conductor_eval, weighted by `d`. Roughnesses below MIN_ALPHA have none.
+// Derivatives of rough_conductor_eval, weighted by `d`. Roughnesses below CLAMPED_ALPHA have none.
 fn rough_conductor_eval_adjoint(p: RoughConductor, wi: vec3f, wo: vec3f, d: vec3f) -> RoughConductor {
     var value = vec3f(0.0);
     var f = mat3x3f();

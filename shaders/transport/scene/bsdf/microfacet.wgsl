@@ -9,6 +9,8 @@
 
 // Roughnesses below this one act as this one.
 const MIN_ALPHA: f32 = 1e-4;
+// Roughnesses below this one have no derivative: less than MIN_ALPHA by more than interpolation rounds it.
+const CLAMPED_ALPHA: f32 = 9.9999e-5;
 // Densities of projected normals up to this one count as zero.
 const LEAST_DENSITY: f32 = 1e-20;
 // Beckmann's exponent from which on the density counts as zero, whatever the roughness: the exponential has an end.

@@ -185,6 +185,7 @@ impl Conversion<'_> {
             positions,
             attributes: Vec::new(),
             dropped_faces: 0,
+            bare_vertices: 0,
         })
     }
 

@@ -122,11 +122,16 @@ impl<'a> Conversion<'a> {
             let message = format!("nothing has the id {id:?}; give it to the object that is meant");
             mistakes.push(diagnostic(files, origin, message));
         });
-        for name in self.parameters.unused() {
+        for (name, other) in self.parameters.unused() {
             self.mistakes.push(Diagnostic {
                 path: path.to_owned(),
                 place: Place::File,
-                message: format!("--define {name}: nothing in the scene asks for ${name}; leave it out"),
+                message: match other {
+                    Some(other) => {
+                        format!("--define {name} is there twice, the second time with {other:?}; leave one out")
+                    }
+                    None => format!("--define {name}: nothing in the scene asks for ${name}; leave it out"),
+                },
             });
         }
         scene
@@ -496,15 +501,14 @@ impl<'a> Conversion<'a> {
         Ok(())
     }
 
-    /// A file or folder: beside the file that names it, beside one of those that include that file, or in one of the folders
-    /// of `<path>`; the first of these if it is nowhere.
+    /// A file or folder: in one of the folders of `<path>`, the last of these first, beside the scene, or beside one of the files
+    /// that it includes up to the one that names it; if it is nowhere, beside the latter.
     fn find(&self, name: &str, source: Source) -> PathBuf {
         let beside = |file: &PathBuf| file.with_file_name(name);
-        let first = beside(&self.files[source.file]);
-        let around = self.around.iter().rev().map(beside);
-        let elsewhere = self.folders.iter().map(|folder| folder.join(name));
-        let found = around.chain(elsewhere).find(|path| path.exists());
-        found.unwrap_or(first)
+        let in_folders = self.folders.iter().map(|folder| folder.join(name));
+        let around = self.around.iter().map(beside);
+        let found = in_folders.chain(around).find(|path| path.exists());
+        found.unwrap_or_else(|| beside(&self.files[source.file]))
     }
 
     /// The name of a file as the dictionary writes it.

@@ -61,9 +61,14 @@ impl Parameters {
         }
     }
 
-    /// The names given on the command line that nothing has used.
-    pub(super) fn unused(&self) -> impl Iterator<Item = &str> {
-        self.list.iter().filter(|p| p.unused).map(|p| p.name.as_str())
+    /// The names given on the command line that nothing has used, with another value that was given later, if any.
+    pub(super) fn unused(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let of = |(i, p): (usize, &'_ Parameter)| {
+            let last = self.places[&p.name];
+            (i != last).then(|| self.list[last].value.as_str())
+        };
+        let unused = self.list.iter().enumerate().filter(|(_, p)| p.unused);
+        unused.map(move |(i, p)| (p.name.as_str(), of((i, p))))
     }
 
     /// `text` with each `$name` replaced by its value, where the longest known name that fits counts; `\$` is a dollar
@@ -139,13 +144,15 @@ mod tests {
 
     #[test]
     fn the_longest_name_counts_and_the_command_line_comes_first() {
-        let mut parameters = Parameters::given(&[("spp".into(), "4".into()), ("idle".into(), "1".into())]);
+        let given = [("spp", "2"), ("spp", "4"), ("idle", "1")].map(|(name, value)| (name.into(), value.into()));
+        let mut parameters = Parameters::given(&given);
         parameters.set_default("spp", "16");
         parameters.set_default("sppm", "8");
         assert_eq!(parameters.substitute("$spp $sppm-$spp").as_deref(), Ok("4 8-4"));
         assert_eq!(parameters.substitute(r"a\$spp").as_deref(), Ok("a$spp"));
         assert_eq!(parameters.substitute("plain").as_deref(), Ok("plain"));
-        assert_eq!(parameters.unused().collect::<Vec<_>>(), ["idle"]);
+        let unused: Vec<_> = parameters.unused().collect();
+        assert_eq!(unused, [("spp", Some("4")), ("idle", None)]);
         let mut none = Parameters::default();
         assert!(none.substitute("x$res_y+").expect_err("undefined").contains("$res_y;"));
     }

@@ -2,7 +2,7 @@
 
 use super::fresnel::{fresnel_conductor, fresnel_conductor_slope, fresnel_conductor_slopes};
 use super::local::{Gradients, Lobe, LobeSample, add_scaled, halfway, inner, mirrored, no_gradients, weigh};
-use super::microfacet::{Distribution, MIN_ALPHA, Microfacets};
+use super::microfacet::{CLAMPED_ALPHA, Distribution, Microfacets};
 use crate::each::EachEntry;
 use crate::transport::number::Number;
 use crate::transport::number::rgb::Rgb;
@@ -82,7 +82,7 @@ impl<N: Number> RoughConductor<N> {
         self.specular * reflectances(mirror_cosine(wi, wo), self.eta, self.k) * Rgb::splat(value)
     }
 
-    /// Derivatives of [`Self::eval`], weighted by `d`. Roughnesses below [`MIN_ALPHA`] have none.
+    /// Derivatives of [`Self::eval`], weighted by `d`. Roughnesses below [`CLAMPED_ALPHA`] have none.
     #[inline(always)]
     pub fn eval_adjoint(&self, wi: [N; 3], wo: [N; 3], d: Rgb<N>) -> Self {
         let cosine = cosine_above(wi, wo);
@@ -174,10 +174,14 @@ pub fn smooth_sample(direction: [f32; 3], pdf: f32) -> Option<LobeSample> {
     })
 }
 
-/// The derivative by a roughness that may be clamped: none below [`MIN_ALPHA`].
+/// The derivative by a roughness that may be clamped: none below [`CLAMPED_ALPHA`].
 #[inline(always)]
 pub fn unclamped<N: Number>(alpha: N, slope: N) -> N {
-    if alpha.below(MIN_ALPHA) { N::lift(0.0) } else { slope }
+    if alpha.below(CLAMPED_ALPHA) {
+        N::lift(0.0)
+    } else {
+        slope
+    }
 }
 
 /// The cosine between `wi` and the normal halfway between it and `wo`, which is not negative.

@@ -12,6 +12,8 @@ use crate::transport::rays::sampler::{circle, dot};
 
 /// Roughnesses below this one act as this one.
 pub const MIN_ALPHA: f32 = 1e-4;
+/// Roughnesses below this one have no derivative: less than [`MIN_ALPHA`] by more than interpolation rounds it.
+pub const CLAMPED_ALPHA: f32 = 9.9999e-5;
 /// Values of D cos θ, the density of projected normals, up to this one count as zero.
 const LEAST_DENSITY: f32 = 1e-20;
 /// Beckmann's exponent tan²θ / α² from which on the density counts as zero, at any roughness: exp(−x) is subnormal in
