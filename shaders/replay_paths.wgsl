@@ -30,6 +30,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) la
     wave_keep(at, WAVE_COUNT, path.count);
     keep_path(at, &path, sampler, select(0u, GOES_ON, goes_on));
 #ifdef FIXED_POINT
+    // Without sums in whole numbers there are neither faults nor a buffer for them.
     report_faults();
 #endif
 }

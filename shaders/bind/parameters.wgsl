@@ -16,8 +16,8 @@
 override SH_DEGREE: u32 = 0u;
 override SH_COEFFICIENTS: u32 = (SH_DEGREE + 1u) * (SH_DEGREE + 1u);
 override SH_CHANNELS: u32 = 3u * (SH_DEGREE + 1u) * (SH_DEGREE + 1u);
-// Whether loops over coefficients unroll, which keeps the basis in registers; software adapters have none to spare for it, and
-// their drivers take four times as long to compile unrolled loops.
+// Whether loops over coefficients unroll, which keeps the basis in registers. Software adapters have no registers to spare for it,
+// and their drivers take much longer to compile unrolled loops.
 override UNROLLS: bool = true;
 
 // The value at an address.

@@ -13,7 +13,7 @@ const FAULT_NOT_FINITE: u32 = 2u;
 // an atomic operation wherever there is a sum.
 var<private> faults: u32;
 
-// Records the faults at the end of a kernel that sums in whole numbers.
+// Records the faults at the end of a kernel. (Sums of views are whole numbers also where those of gradients are not.)
 fn report_faults() {
     if faults != 0u {
         atomicOr(&statistics[STATISTICS_FAULTS], faults);

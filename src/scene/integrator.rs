@@ -256,7 +256,7 @@ fn aovs(object: &mut Object<'_>) -> Vec<Aov> {
             Some(_) => value.error(
                 match name {
                     "" => format!("{part:?} has no name"),
-                    _ => format!("{part:?} has an unusual name"),
+                    _ => format!("the name of {part:?} has other characters"),
                 },
                 format!("write a name of letters, digits, `_`, `-` and `.`, such as \"surface:{word}\""),
             ),

@@ -114,8 +114,8 @@ fn images(context: &Context<'_>, scene: &Scene) {
     }
 }
 
-/// Meshes with triangles of zero area, and meshes without texture coordinates that have image textures. Mistakes in mesh files
-/// are reported where the meshes are used.
+/// Meshes with faces that are left out, with vertices that lack what others have, with triangles of zero area, and meshes without
+/// texture coordinates that have image textures. Mistakes in mesh files are reported where the meshes are used.
 fn meshes(context: &Context<'_>, scene: &Scene) {
     let world = &scene.world;
     let all = world
@@ -124,11 +124,17 @@ fn meshes(context: &Context<'_>, scene: &Scene) {
         .chain(world.groups.iter().flat_map(|group| &group.surfaces));
     let mut known: HashMap<_, Option<([usize; 3], usize, bool)>> = HashMap::new();
     for surface in all {
-        let Geometry::Mesh { path, format, .. } = &surface.geometry else {
+        let Geometry::Mesh {
+            path,
+            format,
+            face_normals,
+            ..
+        } = &surface.geometry
+        else {
             continue;
         };
-        let found = known.entry((path, *format)).or_insert_with(|| {
-            let mesh = format.read(path, false, false).ok()?;
+        let found = known.entry((path, *format, *face_normals)).or_insert_with(|| {
+            let mesh = format.read(path, *face_normals, false).ok()?;
             let counts = [mesh.dropped_faces, mesh.bare_vertices, mesh.flat_triangles()];
             Some((counts, mesh.triangles.len(), mesh.uvs.is_empty()))
         });
@@ -145,8 +151,8 @@ fn meshes(context: &Context<'_>, scene: &Scene) {
         }
         if bare > 0 {
             context.warn(format!(
-                "{bare} of the vertices of `{name}` {} no normal or no texture coordinates, unlike others: their normals follow from the \
-                 faces around them, and their texture coordinates are (0, 0); write them into {path}",
+                "{bare} of the vertices of `{name}` {} no normal or no texture coordinates, unlike others: a missing normal is that of \
+                 the faces around, missing texture coordinates are (0, 0); write them into {path}",
                 if bare == 1 { "has" } else { "have" }
             ));
         }

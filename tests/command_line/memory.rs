@@ -93,9 +93,9 @@ fn the_peak_of_a_run_is_told() {
     }
 }
 
-/// The same of each other kind of scene: a slab, of which a solid is written; a picture of splats; a radiance field, with the
-/// records of a batch's rays; a large film, with the pictures that are written; references of views that are not looked at; and
-/// a medium, whose paths four threads follow.
+/// The same of each other kind of scene: a slab, of which a solid is written; a cube of varying index, with the derivatives of two
+/// bands of light; a picture of splats; a radiance field, with the records of a batch's rays; a large film, with the pictures that
+/// are written; references of views that are not looked at; and a medium, whose paths four threads follow.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_peak_of_each_kind_of_scene_is_told() {
@@ -105,6 +105,20 @@ fn the_peak_of_each_kind_of_scene_is_told() {
     let one_of_references = ["--set", "optimize.references.spp=1"];
     for (name, sets, threads) in [
         ("caustic", [&few[..], &one_sample].concat(), 2),
+        (
+            "bent_light",
+            vec![
+                "--set",
+                "optimize.iterations=3",
+                "--set",
+                "optimize.stages=[]",
+                "--set",
+                r#"optimize.parameters={"cube.index":{"bounds":[1,1.6]}}"#,
+                "--set",
+                "cube.index.resolution=[112,112,112]",
+            ],
+            2,
+        ),
         ("splats", few.to_vec(), 2),
         ("two_blobs", [&few[..], &one_of_references].concat(), 2),
         ("figurine", [&few[..], &one_sample, &one_of_references].concat(), 4),

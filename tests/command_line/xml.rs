@@ -208,9 +208,11 @@ fn all_mistakes_are_told_at_their_places() {
     <include filename="wrong.xml"/>
     <bsdf type="diffuse" id="a"/><bsdf type="diffuse" id="a"/>
     <transform name="x"><rotate angle="3"/></transform>
+    <default name="y" value="$twice"/>
 </scene>"#;
     fs::write(place.path("wrong.xml"), wrong).expect("writable");
-    let (_, err) = place.expect(2, &["import", "wrong.xml", "-D", "idle=1"]);
+    let defines = ["-D", "idle=1", "-D", "twice=1", "-D", "twice=2"];
+    let (_, err) = place.expect(2, &[&["import", "wrong.xml"][..], &defines].concat());
     for part in [
         "wrong.xml:2:5: \"1.5\" is no whole number",
         "wrong.xml:3:29: unknown type `difuse` at shape.bsdf: did you mean `diffuse`?",
@@ -225,11 +227,12 @@ fn all_mistakes_are_told_at_their_places() {
         "wrong.xml:12:34: the id \"a\" is that of `a` too",
         "wrong.xml:13:5: the axis of a <rotate> is zero",
         "--define idle: nothing in the scene asks for $idle",
+        "--define twice is there more than once, at last with \"2\"",
     ] {
         assert!(err.contains(part), "{part}\n{err}");
     }
     // A parameter that is lacking because of another mistake is not reported; every other mistake is, once.
-    assert_eq!(err.lines().count(), 13, "{err}");
+    assert_eq!(err.lines().count(), 14, "{err}");
     assert!(!err.contains("lacks"), "{err}");
     assert!(!place.path("wrong.json").exists());
 }

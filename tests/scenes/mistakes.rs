@@ -552,6 +552,15 @@ const MISTAKES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
+fn xml_is_told_from_json() {
+    let found = mistakes_in("\n<scene version=\"3.0.0\"></scene>");
+    assert!(
+        found.contains("expected JSON, found XML: `prbopt import` converts"),
+        "{found}"
+    );
+}
+
+#[test]
 fn every_mistake_gives_its_message() {
     let mut failures = Vec::new();
     for (from, to, expected) in MISTAKES {

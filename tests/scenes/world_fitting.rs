@@ -262,6 +262,7 @@ fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
     let vertices = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 3 0 0\n";
     write("flat.obj", &format!("{vertices}f 1 2 3\nf 1 2 4\nf 2 2 3\n"));
     write("edge.obj", &format!("{vertices}f 1 2 3\nf 1 4\n"));
+    write("bare.obj", &format!("{vertices}vn 0 0 1\nf 1//1 2//1 3//1\nf 1 3 4\n"));
     write(
         "nan.obj",
         &format!("{}f 1 2 3\n", vertices.replace("v 1 0 0", "v nan 0 0")),
@@ -294,6 +295,10 @@ fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
             "flat.ply",
             Some("1 of the 2 triangles of `gem` has no area, and nothing is seen of them: remove them from "),
         ),
+        (
+            "bare.obj",
+            Some("3 of the vertices of `gem` have no normal or no texture coordinates, unlike others: "),
+        ),
         ("sound.ply", None),
     ] {
         let scene = scene::parse(&text(name), &folder.path().join("scene.json")).unwrap_or_else(|e| panic!("{e}"));
@@ -310,6 +315,13 @@ fn triangles_without_an_area_and_vertices_without_a_place_are_told() {
         );
         Resident::new(&scene).expect("what has no area is passed over");
     }
+    let faceted = text("bare.obj").replace(r#""filename""#, r#""face_normals": true, "filename""#);
+    let faceted = scene::parse(&faceted, &folder.path().join("scene.json")).unwrap_or_else(|e| panic!("{e}"));
+    assert!(
+        faceted.warnings.is_empty(),
+        "no normal is looked at: {:?}",
+        faceted.warnings
+    );
     for (name, expected) in [
         ("nan.obj", "nan.obj: line 2: found `nan`, expected a finite number"),
         (

@@ -565,6 +565,16 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         r#""type": "prbvolpath""#,
+        r#""type": "aov", "aovs": "dd.y:depth, dd.y:uv""#,
+        "2:41: two channels have the name \"dd.y\" at integrator.aovs: give each a name of its own",
+    ),
+    (
+        r#""type": "prbvolpath""#,
+        r#""type": "aov", "aovs": "d/y:depth""#,
+        "2:41: the name of \"d/y:depth\" has other characters at integrator.aovs: write a name of letters, digits, `_`, `-` and `.`, such as \"surface:depth\"",
+    ),
+    (
+        r#""type": "prbvolpath""#,
         r#""type": "direct", "shading_samples": 0"#,
         "2:17: `direct` without samples at integrator: let `emitter_samples` or `bsdf_samples` be 1",
     ),

@@ -204,7 +204,7 @@ impl Device for Cpu {
 
     fn pass_bytes(&self, transport: &Transport, shapes: &[(Shape, bool)]) -> u64 {
         match transport {
-            Transport::Light(scene) => pass_bytes(scene, shapes[scene.parameter].0.size),
+            Transport::Light(scene) => pass_bytes(scene, shapes[scene.parameter].0.size, self.inputs.cluster),
             _ => 0,
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::resident::bsdfs::Bsdfs;
 use crate::resident::bvh::FEW_SHAPES;
-use crate::resident::layout::{LeafRecord, NONE, background, bsdf, leaf, surface, surfaces_only, texture};
+use crate::resident::layout::{BsdfRecord, LeafRecord, NONE, background, bsdf, leaf, surface, surfaces_only, texture};
 use crate::resident::paths::PathScene;
 use crate::resident::{Resident, Transport};
 
@@ -92,13 +92,19 @@ impl Leaves {
     /// The kinds that a scene has.
     ///
     /// # Panics
-    /// A leaf has more textures than shaders hold.
+    /// A leaf has more textures than shaders hold, or leaves of a side have neither weights nor reliefs.
     pub fn of(bsdfs: &Bsdfs) -> Self {
         let is_principled = |kind| matches!(kind, leaf::PRINCIPLED | leaf::PRINCIPLED_THIN);
         let fits = |record: &LeafRecord| record.textures <= FEW_TEXTURES || is_principled(record.kind);
         assert!(
             bsdfs.leaves.iter().all(fits),
             "shaders hold {FEW_TEXTURES} textures of a leaf"
+        );
+        let is_single = |record: &BsdfRecord| record.front[1] <= 1 && record.back[1] <= 1;
+        let has_several = |record: &LeafRecord| record.factors > 0 || record.relief != NONE;
+        assert!(
+            bsdfs.bsdfs.iter().all(is_single) || bsdfs.leaves.iter().any(has_several),
+            "shaders choose among leaves with weights or reliefs alone"
         );
         let kinds = bsdfs.leaves.iter().map(|record| match record.kind {
             leaf::NULL => Self::DISCRETE | Self::STRAIGHT,
@@ -189,7 +195,7 @@ impl Leaves {
             .chain(has(Self::CHAINS).then_some("ENVIRONMENT_SLOPES"))
             // VALUED: derivatives by weights of leaves and by reliefs need the leaves' values.
             .chain(has(Self::MIXTURES | Self::RELIEFS).then_some("VALUED"))
-            // SEVERAL: a side may have several leaves, those of a mixture or, under a relief, of both sides.
+            // SEVERAL: a side may have several leaves, those of a mixture or, under a relief, of both sides, or one that is masked.
             .chain(has(Self::MIXTURES | Self::RELIEFS).then_some("SEVERAL"))
             // MOVES: derivatives by the point on a surface. SLOPES: those of BSDFs by directions, of textures by u and v.
             .chain(has(Self::CHAINS | Self::TRAILS).then_some("MOVES"))

@@ -11,7 +11,7 @@ use crate::io::{IoError, Result};
 
 /// Reads a mesh. Polygons become fans; faces of fewer than three corners are counted, and vertices that no face uses left out.
 ///
-/// If some corners of faces have normals, those of others follow from the faces around them; if some have texture coordinates,
+/// If some corners of faces have normals, those of others follow from the faces that share them; if some have texture coordinates,
 /// those of others are (0, 0). `face_normals` ignores normals, `flip_tex_coords` replaces v by 1 - v.
 ///
 /// # Errors

@@ -38,7 +38,7 @@ pub(super) struct Conversion<'a> {
     parameters: Parameters,
     /// The files that are being read, each of which includes the next.
     around: Vec<PathBuf>,
-    /// Folders of `<path>`, in which files are looked for.
+    /// Folders of `<path>`, in which files are looked for, the last one first.
     folders: Vec<PathBuf>,
     /// Objects by their ids.
     ids: HashMap<String, Target>,
@@ -127,8 +127,8 @@ impl<'a> Conversion<'a> {
                 path: path.to_owned(),
                 place: Place::File,
                 message: match other {
-                    Some(other) => {
-                        format!("--define {name} is there twice, the second time with {other:?}; leave one out")
+                    Some(last) => {
+                        format!("--define {name} is there more than once, at last with {last:?}; leave the others out")
                     }
                     None => format!("--define {name}: nothing in the scene asks for ${name}; leave it out"),
                 },

@@ -51,17 +51,23 @@ pub(in crate::device::cpu) fn film_bytes(scene: &LightScene) -> u64 {
 
 /// Bytes that a backward pass takes for a while, the largest over the sensors: the adjoint image with its border, and derivatives by
 /// the parameter, which has `size` texels. For a slab, a band has those by the heights of the rows that its light passes. For a cube,
-/// a padded grid holds the index, one the sum of derivatives, and each thread that of a band.
-pub(in crate::device::cpu) fn pass_bytes(scene: &LightScene, size: [usize; 3]) -> u64 {
+/// a padded grid holds the index, one the sum of derivatives, and each thread that of a band; each of several ranks has those of all
+/// bands, and sends them.
+pub(in crate::device::cpu) fn pass_bytes(scene: &LightScene, size: [usize; 3], cluster: Cluster) -> u64 {
     let of = |sensor: usize| {
         let (film, radius) = (scene.film_sizes[sensor], scene.filters[sensor].radius);
         let bands = bands(film, radius);
         let derivatives = match &scene.beam(sensor).optic {
             OpticRecord::Cube(cube) => {
                 let whole = padded(size).into_iter().fold(4, usize::saturating_mul);
-                let threads = rayon::current_num_threads().min(bands);
-                let of_band = touched_bytes(size, bands, cube).min(whole);
-                whole.saturating_mul(2).saturating_add(threads.saturating_mul(of_band))
+                let of_bands = match cluster.is_single() {
+                    true => {
+                        let threads = rayon::current_num_threads().min(bands);
+                        touched_bytes(size, bands, cube).min(whole).saturating_mul(threads)
+                    }
+                    false => whole.saturating_mul(2 * bands),
+                };
+                whole.saturating_mul(2).saturating_add(of_bands)
             }
             // Rows of neighbouring bands overlap.
             OpticRecord::Slab(_) => (4 * size[0]).saturating_mul(size[1] + ROWS_BETWEEN * (bands - 1)),
@@ -71,17 +77,24 @@ pub(in crate::device::cpu) fn pass_bytes(scene: &LightScene, size: [usize; 3]) -
     (0..scene.film_sizes.len()).map(of).max().unwrap_or(0) as u64
 }
 
-/// Rows of a grid that light of a band reaches beside its own: those of the spline, and where the index bends it.
+/// Rows of a grid that light of a band reaches beside those that it passes straight: those of the spline, and where a weak index bends
+/// it.
 const ROWS_BESIDE: usize = 6;
 
 /// Bytes of the memory pages that a band's derivatives are in, which the system provides where they are written.
 fn touched_bytes(size: [usize; 3], bands: usize, cube: &CubeRecord) -> usize {
     const PAGE: usize = 1 << 12;
-    // The axis along which the light's rows follow each other.
-    let along = cube.lamp[2].each(f32::abs);
+    let [_, across, along] = cube.lamp.each(|v: [f32; 3]| v.each(f32::abs));
+    let onward = cube.direction.each(f32::abs);
+    // The axis along which the light's rows follow each other, and the share of the cube's side that a band and the way of its
+    // light through the cube extend along it; the side is two long.
     let axis = (0..3).max_by(|&a, &b| along[a].total_cmp(&along[b])).unwrap_or(2);
+    let steepest = onward.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(*x));
+    let share = 0.5 * (along[axis] / bands as f32 + across[axis]) + onward[axis] / steepest;
     let sides = padded(size);
-    let rows = (sides[axis].div_ceil(bands) + ROWS_BESIDE).min(sides[axis]);
+    let rows = ((share * sides[axis] as f32).ceil() as usize)
+        .saturating_add(ROWS_BESIDE)
+        .min(sides[axis]);
     let run = sides[..axis]
         .iter()
         .fold(4 * rows, |bytes, side| bytes.saturating_mul(*side));
@@ -277,7 +290,7 @@ fn sum_of_bands<O: Leveled>(cluster: Cluster, bands: &[Band<'_, O>], sheet: &She
     let (mut sum, mut grids) = (Vec::new(), 0);
     for round in rounds {
         let found = of_all_ranks(cluster, gather(round, sheet));
-        grids = grids.max(found.len() + 1);
+        grids = grids.max(found.len() + usize::from(!sum.is_empty()));
         for part in found {
             match sum.is_empty() {
                 true => sum = part.values,
