@@ -111,8 +111,8 @@ pub(in crate::device::cpu) struct LightPasses {
     pub(in crate::device::cpu) scene: LightScene,
     /// A film for each band.
     sheets: Vec<Sheet>,
-    /// Bytes that the last backward pass took beside them.
-    sent: usize,
+    /// The most bytes that they have taken: views may have films of different sizes.
+    most: usize,
 }
 
 impl LightPasses {
@@ -120,7 +120,7 @@ impl LightPasses {
         Self {
             scene,
             sheets: Vec::new(),
-            sent: 0,
+            most: 0,
         }
     }
 
@@ -146,6 +146,8 @@ impl LightPasses {
                     splat(&mut self.sheets, &bands, &film);
                 }
             }
+            let films = self.sheets.iter().map(|sheet| size_of_val(&sheet.pixels[..]));
+            self.most = self.most.max(films.sum());
             let exposure = exposure(&film, pass.spp);
             let side = Sheet::of(&film);
             let joined;
@@ -194,7 +196,6 @@ impl LightPasses {
         let of_batch = chunks(&inputs.sensors, pass.batch);
         let adjoint = &of_all_chunks(inputs.cluster, adjoint)[..];
         let index = padded_index(&self.scene, inputs);
-        let mut sent = 0;
         for (view, &sensor) in pass.batch.table.sensors.iter().enumerate() {
             let film = self.scene.film(sensor as usize, &inputs.sensors[sensor as usize]);
             let exposure = exposure(&film, pass.spp);
@@ -211,27 +212,24 @@ impl LightPasses {
                 }
             }
             let gradient = &mut updates.gradients[slot];
-            let entries = match &self.scene.beam(sensor as usize).optic {
+            match &self.scene.beam(sensor as usize).optic {
                 OpticRecord::Slab(slab) => {
                     let heights = heights(&self.scene, inputs);
                     let optic = SlabOptic { slab, heights };
                     let bands = own_paths(&self.scene, &optic, film, (inputs, pass), sensor);
                     let found = of_all_ranks(inputs.cluster, gather(&bands, &sheet));
                     found.iter().for_each(|part| add(&mut gradient[part.first..], part));
-                    found.iter().map(|part| part.values.len()).sum::<usize>()
                 }
                 OpticRecord::Cube(cube) => {
                     let index = self::index(&self.scene, &index);
                     let optic = CubeOptic { cube, index };
                     let bands = own_paths(&self.scene, &optic, film, (inputs, pass), sensor);
-                    let (sum, grids) = sum_of_bands(inputs.cluster, &bands, &sheet);
+                    let sum = sum_of_bands(inputs.cluster, &bands, &sheet);
                     border(self.scene.size)
                         .zip(&sum)
                         .for_each(|(entry, g)| gradient[entry] += g);
-                    grids * sum.len()
                 }
-            };
-            sent = sent.max(size_of_val(&sheet.pixels[..]) + 4 * (entries + index.len()));
+            }
             let count = u64::from(film.width) * u64::from(film.height) * u64::from(pass.spp);
             stats = stats
                 + ReplayStats {
@@ -240,15 +238,13 @@ impl LightPasses {
                     ..ReplayStats::default()
                 };
         }
-        self.sent = sent;
         let len = updates.gradients[slot].len();
         updates.activity[slot].touch(0..len);
         Ok(stats)
     }
 
     pub(in crate::device::cpu) fn bytes(&self) -> u64 {
-        let films = self.sheets.iter().map(|sheet| size_of_val(&sheet.pixels[..]));
-        (films.sum::<usize>() + self.sent) as u64
+        self.most as u64
     }
 }
 
@@ -280,25 +276,23 @@ fn gather<O: Leveled>(bands: &[Band<'_, O>], sheet: &Sheet) -> Vec<GradientPart>
     bands.par_iter().map(|band| band.backpropagate(sheet)).collect()
 }
 
-/// The sum of all bands' derivatives by a padded grid, in their order, and how many such grids are held at once. A band has one
-/// of its own: without ranks as many bands are followed at a time as there are threads, while ranks send each other all of theirs.
-fn sum_of_bands<O: Leveled>(cluster: Cluster, bands: &[Band<'_, O>], sheet: &Sheet) -> (Vec<f32>, usize) {
+/// The sum of all bands' derivatives by a padded grid, in their order. A band has such a grid of its own: without ranks as many bands
+/// are followed at a time as there are threads, while ranks send each other all of theirs.
+fn sum_of_bands<O: Leveled>(cluster: Cluster, bands: &[Band<'_, O>], sheet: &Sheet) -> Vec<f32> {
     let rounds: Vec<&[Band<'_, O>]> = match cluster.is_single() {
         true => bands.chunks(rayon::current_num_threads()).collect(),
         false => vec![bands],
     };
-    let (mut sum, mut grids) = (Vec::new(), 0);
+    let mut sum = Vec::new();
     for round in rounds {
-        let found = of_all_ranks(cluster, gather(round, sheet));
-        grids = grids.max(found.len() + usize::from(!sum.is_empty()));
-        for part in found {
+        for part in of_all_ranks(cluster, gather(round, sheet)) {
             match sum.is_empty() {
                 true => sum = part.values,
                 false => add(&mut sum, &part),
             }
         }
     }
-    (sum, grids)
+    sum
 }
 
 /// Adds a part's values to `sums`, which begin at the part's first entry.
