@@ -103,25 +103,31 @@ fn the_peak_of_each_kind_of_scene_is_told() {
     let few = ["--set", "optimize.iterations=6", "--set", "optimize.output.spp=1"];
     let one_sample = ["--set", "optimize.spp=1", "--set", "optimize.spp_grad=1"];
     let one_of_references = ["--set", "optimize.references.spp=1"];
+    let all_coefficients = [
+        "--set",
+        "optimize.stages=[]",
+        "--set",
+        r#"optimize.parameters={"cube.index":{"bounds":[1,1.6]}}"#,
+        "--set",
+        "cube.index.resolution=[112,112,112]",
+    ];
     for (name, sets, threads) in [
         ("caustic", [&few[..], &one_sample].concat(), 2),
-        (
-            "bent_light",
-            vec![
-                "--set",
-                "optimize.iterations=3",
-                "--set",
-                "optimize.stages=[]",
-                "--set",
-                r#"optimize.parameters={"cube.index":{"bounds":[1,1.6]}}"#,
-                "--set",
-                "cube.index.resolution=[112,112,112]",
-            ],
-            2,
-        ),
+        ("bent_light", [&few[..], &one_sample, &all_coefficients].concat(), 2),
         ("splats", few.to_vec(), 2),
         ("two_blobs", [&few[..], &one_of_references].concat(), 2),
-        ("figurine", [&few[..], &one_sample, &one_of_references].concat(), 4),
+        // So many iterations that each of the threads takes part, also on a busy machine.
+        (
+            "figurine",
+            [
+                &few[..],
+                &one_sample,
+                &one_of_references,
+                &["--set", "optimize.iterations=40"],
+            ]
+            .concat(),
+            4,
+        ),
     ] {
         let scene = scenes.join(format!("{name}.json")).display().to_string();
         check_peak(&Place::new(), name, &scene, &sets, threads);
