@@ -386,7 +386,7 @@ fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
         var slopes: Values;
         if lobe == LOBE_SMOOTH {
             slopes = model_eval_adjoint(leaf, v, faced.wi, seen.wo, by_model);
-#ifdef VALUED
+#ifdef SEVERAL
             value = model_eval(leaf, v, faced.wi, seen.wo);
 #endif
 #ifdef RELIEFS
@@ -397,7 +397,7 @@ fn leaf_adjoint(leaf: Leaf, at: Interaction, lobe: u32, wo: vec3f, d: vec3f) {
 #ifdef DISCRETE
         } else {
             slopes = model_discrete_adjoint(leaf, v, faced.wi, lobe, by_model);
-#ifdef VALUED
+#ifdef SEVERAL
             value = model_discrete(leaf, v, faced.wi, lobe);
 #endif
 #endif

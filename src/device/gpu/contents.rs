@@ -193,9 +193,8 @@ impl Leaves {
             .chain(models.then_some("MODELS"))
             .chain(has(Self::PRINCIPLED | Self::PRINCIPLED_THIN).then_some("MANY_TEXTURES"))
             .chain(has(Self::CHAINS).then_some("ENVIRONMENT_SLOPES"))
-            // VALUED: derivatives by weights of leaves and by reliefs need the leaves' values.
-            .chain(has(Self::MIXTURES | Self::RELIEFS).then_some("VALUED"))
-            // SEVERAL: a side may have several leaves, those of a mixture or, under a relief, of both sides, or one that is masked.
+            // SEVERAL: a side may have several leaves, those of a mixture or, under a relief, of both sides, or one that is masked;
+            // derivatives by weights of leaves and by reliefs need the leaves' values.
             .chain(has(Self::MIXTURES | Self::RELIEFS).then_some("SEVERAL"))
             // MOVES: derivatives by the point on a surface. SLOPES: those of BSDFs by directions, of textures by u and v.
             .chain(has(Self::CHAINS | Self::TRAILS).then_some("MOVES"))
